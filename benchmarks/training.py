@@ -167,7 +167,7 @@ def initial_weights() -> dict[str, Tensor]:
 
 def product_seconds(dtype: torch.dtype, tokens: int) -> float:
     """Return the seconds that a step's linear products take alone: forward, to the input, to the weight."""
-    shapes = [(WIDTH, WIDTH)] * 4 + [(WIDTH, 4 * WIDTH), (4 * WIDTH, WIDTH)]
+    shapes = [(WIDTH, 3 * WIDTH), (WIDTH, WIDTH), (WIDTH, 4 * WIDTH), (4 * WIDTH, WIDTH)]
     total = 0.0
     for inputs, outputs in shapes:
         x, w, g = (torch.randn(s, dtype=dtype) for s in ((tokens, inputs), (outputs, inputs), (tokens, outputs)))
