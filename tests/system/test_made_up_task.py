@@ -174,3 +174,14 @@ def test_what_lies_beside_a_file_stands_for_no_module_of_python(tmp_path, capsys
     capsys.readouterr()
     assert run(["with", str(tmp_path / "colorsys.py"), "info"]) == 2
     assert "Python knows another module called colorsys" in capsys.readouterr().err
+
+
+def test_a_file_of_one_s_own_is_taken_where_another_folder_has_one_of_its_name(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for folder in ("first", "second"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "mine_in_both.py").write_text(f"print('the {folder} is read')\n")
+        (tmp_path / folder / f"mine_{folder}.py").write_text("")
+    assert run(["with", str(tmp_path / "first" / "mine_first.py"), "info"]) == 0
+    assert run(["with", str(tmp_path / "second" / "mine_in_both.py"), "info"]) == 0
+    assert "the second is read" in capsys.readouterr().out

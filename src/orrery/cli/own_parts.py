@@ -2,11 +2,13 @@
 
 import sys
 import traceback
-from importlib import import_module
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from orrery.errors import DataError, OrreryError, UsageError
+
+_FOLDERS: set[Path] = set()
+"""Where the files are that were named."""
 
 
 def make_known(file: Path) -> None:
@@ -19,14 +21,13 @@ def make_known(file: Path) -> None:
     if not file.is_file() or file.suffix != ".py" or not file.stem.isidentifier():
         hint = "give the path of a file .py that registers parts; its name is letters, digits and _"
         raise UsageError(f"cannot import {file}: there is no such Python file", hint)
-    if (folder := str(file.parent.resolve())) not in sys.path:
+    folder = file.parent.resolve()
+    if str(folder) not in sys.path:
         # Behind all others: what lies beside the file must not stand for a module of the same name that is installed.
-        sys.path.append(folder)
+        sys.path.append(str(folder))
+    _FOLDERS.add(folder)
     try:
-        spec = find_spec(file.stem)
-        if spec is None or Path(spec.origin or "").resolve() != file.resolve():
-            raise UsageError(f"Python knows another module called {file.stem}", "give the file another name")
-        import_module(file.stem)
+        _import(file.resolve())
     except OrreryError:
         raise
     except Exception as error:
@@ -35,3 +36,27 @@ def make_known(file: Path) -> None:
         ]
         place = f"{file}, line {lines[-1]}" if lines else str(file)
         raise DataError(f"cannot import {place}: {type(error).__name__}: {error}", "--debug shows where") from error
+
+
+def _import(file: Path) -> None:
+    """Import a file, unless it is imported.
+
+    Raises:
+        UsageError: Python knows another module by its name.
+    """
+    known = sys.modules.get(file.stem)
+    if known is not None and Path(known.__file__ or "").resolve() == file:
+        return
+    # A file of this name in another folder of such files is found first, and may still stand aside.
+    found = find_spec(file.stem) if known is None else None
+    if known is not None or (found is not None and Path(found.origin or "").resolve().parent not in _FOLDERS):
+        raise UsageError(f"Python knows another module called {file.stem}", "give the file another name")
+    spec = spec_from_file_location(file.stem, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[file.stem] = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[file.stem]
+        raise
