@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from orrery.data.pictures.addresses import BEGINNING as DATA
 from orrery.errors import DataError, UsageError
 from orrery.exchange.reading.read import Stored
 from orrery.language_model.model import LanguageModel
-from orrery.page.passes import DATA, Passes
+from orrery.page.passes import Passes
 from tiny_models import TOKENIZER, smallest, tiny
 
 
