@@ -1,14 +1,15 @@
 """The Python files of parts that a command line names."""
 
 import sys
+import sysconfig
 import traceback
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from orrery.errors import DataError, OrreryError, UsageError
 
-_FOLDERS: set[Path] = set()
-"""Where the files are that were named."""
+INSTALLED = {Path(sysconfig.get_paths()[name]).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+"""Where modules are for which no file of a user may stand."""
 
 
 def make_known(file: Path) -> None:
@@ -21,11 +22,9 @@ def make_known(file: Path) -> None:
     if not file.is_file() or file.suffix != ".py" or not file.stem.isidentifier():
         hint = "give the path of a file .py that registers parts; its name is letters, digits and _"
         raise UsageError(f"cannot import {file}: there is no such Python file", hint)
-    folder = file.parent.resolve()
-    if str(folder) not in sys.path:
+    if (folder := str(file.parent.resolve())) not in sys.path:
         # Behind all others: what lies beside the file must not stand for a module of the same name that is installed.
-        sys.path.append(str(folder))
-    _FOLDERS.add(folder)
+        sys.path.append(folder)
     try:
         _import(file.resolve())
     except OrreryError:
@@ -42,14 +41,13 @@ def _import(file: Path) -> None:
     """Import a file, unless it is imported.
 
     Raises:
-        UsageError: Python knows another module by its name.
+        UsageError: Python has imported another module of its name, or one of its name is installed.
     """
     known = sys.modules.get(file.stem)
     if known is not None and Path(known.__file__ or "").resolve() == file:
         return
-    # A file of this name in another folder of such files is found first, and may still stand aside.
     found = find_spec(file.stem) if known is None else None
-    if known is not None or (found is not None and Path(found.origin or "").resolve().parent not in _FOLDERS):
+    if known is not None or (found is not None and _is_installed(found.origin)):
         raise UsageError(f"Python knows another module called {file.stem}", "give the file another name")
     spec = spec_from_file_location(file.stem, file)
     assert spec is not None
@@ -60,3 +58,7 @@ def _import(file: Path) -> None:
     except BaseException:
         del sys.modules[file.stem]
         raise
+
+
+def _is_installed(origin: str | None) -> bool:
+    return origin is None or not Path(origin).is_file() or not INSTALLED.isdisjoint(Path(origin).resolve().parents)

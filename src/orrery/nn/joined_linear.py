@@ -1,4 +1,4 @@
-"""Linear layers that read one input, such as those of q, k and v, as one product for the steps of a training."""
+"""Linear layers that read one input, such as those of q, k and v, as one product in a training."""
 
 from typing import Any, ClassVar, TypeGuard, final
 
@@ -11,11 +11,13 @@ from orrery.nn.parting import Grain, Parted
 
 
 def join_layers(model: nn.Module, device: str) -> None:
-    """Have the linear layers of a brick that read one input multiply it at once, where a gradient is asked for.
+    """Have the linear layers of a brick that read one input multiply it at once, where rows have several tokens.
 
     ``[q, k, v] = x [W_q, W_k, W_v]^T``: the numbers are those of the separate products, up to the rounding of sums in
     another order. On a processor three narrow products take twice the time of a wide one, and under autocast the input
-    is cast once, not three times. Elsewhere nothing is changed: it was not measured there.
+    is cast once, not three times. Elsewhere nothing is changed: it was not measured there. A pass without a gradient
+    computes what one with it does, to the last bit; a single new token takes the layers one by one, for which joining
+    their matrices would cost more than it saves.
 
     Args:
         model: changed in place; its parameters stay as they are.
@@ -38,7 +40,7 @@ def join_layers(model: nn.Module, device: str) -> None:
 class JoinedLayers:
     """One product for several linear layers: the first that is called computes it, and the others take their part.
 
-    A layer that is called with another input, out of turn, or without a gradient, computes its own product.
+    A layer that is called with another input, out of turn, or with one token a row computes its own product.
     """
 
     def __init__(self, layers: list[Any]) -> None:
@@ -53,7 +55,7 @@ class JoinedLayers:
     def __call__(self, number: int, x: Tensor) -> Tensor:
         """Return the output of a layer."""
         own = self.layers[number]
-        if number == 0 and torch.is_grad_enabled():
+        if number == 0 and x.dim() > 2 and x.shape[-2] > 1:
             self.read, self.left = x, self._outputs(x)
         if x is not self.read:
             return F.linear(x, own.weight, own.bias)

@@ -65,14 +65,23 @@ def test_a_wrong_part_is_seen(monkeypatch):
     assert furthest("gpt2") > 1e-3
 
 
-def test_only_steps_on_a_processor_that_ask_for_a_gradient_are_joined(widths):
+def test_passes_over_several_tokens_on_a_processor_are_joined(widths):
     model, batch = built("llama")
     join_layers(model, "cuda")
     learned(model, batch)
     join_layers(model, "cpu")
-    with torch.no_grad():
-        model(batch, heads=["language_model"])
+    learned(model, {"ids": batch["ids"][:, :1]})
     assert widths == []
+
+
+def test_a_pass_without_a_gradient_computes_the_same_to_the_last_bit(widths):
+    """PPO asks for it: the ratio of a rollout's first step is 1."""
+    model, batch = built("llama")
+    join_layers(model, "cpu")
+    with torch.no_grad():
+        scored = model(batch, heads=["language_model"])["language_model"]
+    assert torch.equal(scored, model(batch, heads=["language_model"])["language_model"])
+    assert len(widths) == 8
 
 
 def test_layers_that_are_not_alike_stay_apart(widths):
@@ -88,12 +97,12 @@ def test_layers_that_are_not_alike_stay_apart(widths):
 def joined():
     layers = [torch.nn.Linear(3, width) for width in (2, 4)]
     join = JoinedLayers(layers)
-    return join, layers, torch.randn(5, 3, requires_grad=True)
+    return join, layers, torch.randn(2, 5, 3, requires_grad=True)
 
 
 def test_a_layer_called_with_another_input_or_out_of_turn_computes_its_own():
     join, (first, second), x = joined()
-    other = torch.randn(5, 3)
+    other = torch.randn(2, 5, 3)
     for given, wanted in (((1, x), second), ((0, x), first), ((1, other), second), ((1, x), second), ((1, x), second)):
         layer = wanted
         assert torch.allclose(join(*given), F.linear(given[1], layer.weight, layer.bias), atol=1e-6)
