@@ -9,13 +9,16 @@ from torch import Tensor, nn
 from orrery.nn.attention.sources import CrossSource
 from orrery.nn.parting import Grain, Parted
 
+NARROW = 512
+"""Outputs of the widest layer that is joined: of wider ones the joined product was no faster, and needs a copy."""
+
 
 def join_layers(model: nn.Module, device: str) -> None:
     """Have the linear layers of a brick that read one input multiply it at once, where rows have several tokens.
 
     ``[q, k, v] = x [W_q, W_k, W_v]^T``: the numbers are those of the separate products, up to the rounding of sums in
-    another order. On a processor three narrow products take twice the time of a wide one, and under autocast the input
-    is cast once, not three times. Elsewhere nothing is changed: it was not measured there. A pass without a gradient
+    another order. On a processor three narrow products take longer than a wide one, and under autocast the input is
+    cast once, not three times. Elsewhere nothing is changed: it was not measured there. A pass without a gradient
     computes what one with it does, to the last bit; a single new token takes the layers one by one, for which joining
     their matrices would cost more than it saves.
 
@@ -96,8 +99,9 @@ def is_plain(layer: object) -> TypeGuard[nn.Linear]:
 
 
 def _alike(layers: list[Any]) -> bool:
-    """Say whether layers are plain ones of one input, all with a bias or all without, that all learn or all rest."""
-    return all(map(is_plain, layers)) and len({_kind(each) for each in layers}) == 1
+    """Say whether layers are plain narrow ones of one input that learn, all with a bias or all without."""
+    fit = all(is_plain(each) and each.weight.requires_grad and each.out_features <= NARROW for each in layers)
+    return fit and len({_kind(each) for each in layers}) == 1
 
 
 def _kind(layer: Any) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
 
 from orrery.families import names
+from orrery.nn import joined_linear
 from orrery.nn.joined_linear import JoinedLayers, join_layers
 from parted import built, learned
 
@@ -82,6 +83,21 @@ def test_a_pass_without_a_gradient_computes_the_same_to_the_last_bit(widths):
         scored = model(batch, heads=["language_model"])["language_model"]
     assert torch.equal(scored, model(batch, heads=["language_model"])["language_model"])
     assert len(widths) == 8
+
+
+def test_wide_layers_and_layers_at_rest_stay_apart(widths, monkeypatch):
+    monkeypatch.setattr(joined_linear, "NARROW", 24)
+    model, batch = built("llama")
+    join_layers(model, "cpu")
+    learned(model, batch)
+    assert widths == [40, 40]  # the sides of the gate have 20 outputs each, queries 32
+    model, batch = built("llama")
+    for parameter in model.parameters():
+        parameter.requires_grad_(parameter.dim() == 1)
+    widths.clear()
+    join_layers(model, "cpu")
+    learned(model, batch)
+    assert widths == []
 
 
 def test_layers_that_are_not_alike_stay_apart(widths):

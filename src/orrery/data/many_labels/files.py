@@ -142,10 +142,11 @@ def read_numbered(source: str, text: str, invalid: Invalid = "error") -> Iterato
     names = None if titles is None else _distinct(titles)
 
     def labelled(where: str, row: Mapping[str, Any]) -> Labelled:
-        numbers = row[NUMBERS]
-        most = len(names) if names is not None else max(numbers, default=0) + 1
-        if not all(type(number) is int and 0 <= number < most for number in numbers):
-            raise bad_record(where, f"a label of {str(numbers)[:40]} is none of 0 to {most - 1}")
+        numbers = row.get(NUMBERS)
+        if not isinstance(numbers, list) or not all(type(number) is int and number >= 0 for number in numbers):
+            raise bad_record(where, f"{NUMBERS} is {str(numbers)[:40]}, and no list of numbers from 0")
+        if names is not None and max(numbers, default=0) >= len(names):
+            raise bad_record(where, f"a label of {str(numbers)[:40]} is none of 0 to {len(names) - 1}")
         return Labelled(where, text_of(row, text, where), None, tuple(names[n] if names else str(n) for n in numbers))
 
     return (labelled(where, row) for where, row in read_placed_rows(path, (text, NUMBERS), invalid=invalid))

@@ -109,6 +109,15 @@ def test_raw_texts_of_the_xmlrepository_have_the_labels_of_their_numbers(tmp_pat
         list(read_many_labels(source, settings))
 
 
+@pytest.mark.parametrize("numbers", [None, 3, "3", ["a"], [1.0], [-1], [True]])
+def test_numbers_of_labels_that_are_none_are_told(numbers, tmp_path):
+    rows = [{"title": "a", "target_ind": [0]}, {"title": "b", "target_ind": numbers}]
+    (tmp_path / "trn.json.gz").write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
+    source = str(tmp_path / "trn.json.gz")
+    with pytest.raises(DataError, match=r"trn.json.gz:2: target_ind is .*, and no list of numbers from 0"):
+        list(read_many_labels(source, ManyLabelsSettings(train=source)))
+
+
 def test_attentionxmls_texts_have_the_labels_of_the_same_line(tmp_path):
     (tmp_path / "train_texts.txt").write_text("one text\nother\n")
     (tmp_path / "train_labels.txt").write_text("a b\n\n")
