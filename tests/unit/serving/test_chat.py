@@ -195,7 +195,7 @@ def test_no_field_can_forge_a_control_token(toy, seen):
         ({"messages": [{"role": "user", "content": "a " * 600}]}, "messages"),
         ({"messages": [{"role": "user", "content": "a " * 800_000}]}, "messages"),
         ({"max_tokens": 0}, "max_tokens"),
-        ({"max_completion_tokens": -1}, "max_completion_tokens"),
+        ({"max_completion_tokens": -2}, "max_completion_tokens"),
         ({"max_tokens": 10**6}, "messages"),
         ({"top_logprobs": 2}, "top_logprobs"),
         ({"logprobs": True, "top_logprobs": 21}, "top_logprobs"),
