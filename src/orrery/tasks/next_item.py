@@ -17,6 +17,8 @@ from orrery.tasks.pipelines._rows import InputRow
 
 if TYPE_CHECKING:
     from orrery.language_model.model import LanguageModel
+    from orrery.recipes.config import Recipe
+    from orrery.tasks.next_items.counts import Counts
     from orrery.tasks.next_items.ranking import NewItems
 
 NEAR = 3
@@ -42,7 +44,8 @@ class NextItem(Learned, Pipeline):
     softmax of Klenitskiy and Vasilev 2023 for one negative item), an encoder at masks (Sun et al. 2019). A history is a
     list of names, or a text with an item a line or between commas, the newest last.
 
-    Differs from the papers: histories are padded on the right, so positions count from the oldest item that is read.
+    Differs from the papers: histories are padded on the right, so positions count from the oldest item that is read;
+    counts of what followed what have a share in the ranking where ``data.counts`` gives them one.
     """
 
     kind = "next_item"
@@ -59,6 +62,8 @@ class NextItem(Learned, Pipeline):
     fields = ("history",)
     Settings = NextItemSettings
     new: "NewItems | None" = None
+    counted: "tuple[Counts | None, ...]" = ()
+    """What followed what, once it was looked for."""
 
     @classmethod
     def data(cls, train: str, val: str | None, columns: Mapping[str, str]) -> dict[str, Any]:
@@ -90,6 +95,15 @@ class NextItem(Learned, Pipeline):
     def metrics(cls, source: Any) -> list[dict[str, Any]]:
         """Return NDCG@10 over all items."""
         return [{"kind": "ndcg", "seen": source.settings.seen}]
+
+    @classmethod
+    def finish(cls, lm: "LanguageModel", source: Any, recipe: "Recipe", done: Any = None) -> None:
+        """Write what followed what beside the model, where the recipe has a share for it (``data.counts``)."""
+        from orrery.tasks.next_items.counts import Counts
+        from orrery.tasks.next_items.scoring import Problem
+
+        if share := source.settings.counts:
+            Counts(Problem(lm, source).markov(), share).save(lm.stored.folder)
 
     @classmethod
     def findings(cls, lm: "LanguageModel", source: Any, length: int, done: Any = None) -> Findings:
@@ -141,10 +155,15 @@ class NextItem(Learned, Pipeline):
 
     def ask(self, rows: Sequence[InputRow], settings: NextItemSettings) -> Sequence[Any]:
         """Return the logits of all items for each row."""
+        from orrery.tasks.next_items.counts import counts_of
         from orrery.tasks.next_items.ranking import scores
 
         asked = [{"asked": row.ids, "ends": len(row.ids), "place": row.start} for row in rows]
-        return list(scores(self.lm, asked, self.new))
+        found = scores(self.lm, asked, self.new)
+        if not self.counted:
+            self.counted = (counts_of(self.lm),)
+        (counts,) = self.counted
+        return list(found if counts is None else counts.beside(found, [row.texts for row in rows]))
 
     def answer(self, item: Any, rows: Sequence[InputRow], found: Sequence[Any], settings: NextItemSettings) -> Any:
         """Return the best items with their probabilities among all that are ranked; fewer where there are no more."""

@@ -10,7 +10,7 @@ from orrery.data.rows.histories import LEAST, History, histories, remarks_on, sp
 from orrery.data.sources import BatchRequest, Examples, HeldBack, Source, SourceSettings, register
 from orrery.data.sources._rows import examples_of, fingerprint_of
 from orrery.errors import DataError
-from orrery.schema.numbers import Count
+from orrery.schema.numbers import Count, Share
 
 NAME = "histories"
 """What the histories are called in metrics and tables."""
@@ -21,7 +21,8 @@ class InteractionSettings(SourceSettings):
 
     ``core`` leaves out users and items of fewer actions. ``items`` is a file with a text for each item, which are items
     to be ranked though nobody took them. ``seen`` ranks the items of a user's own history too, which are left out
-    otherwise; ``sampled`` scores a ranking among so many items drawn at random beside that of all.
+    otherwise; ``sampled`` scores a ranking among so many items drawn at random beside that of all. ``counts`` is the
+    share that counts of what followed what have in a ranking, beside the model; the scores while it learns are its own.
     """
 
     kind: Literal["interactions"] = "interactions"
@@ -33,6 +34,7 @@ class InteractionSettings(SourceSettings):
     items: str | None = None
     seen: bool = False
     sampled: Count = 0
+    counts: Share = 0.0
     invalid: Literal["error", "replace"] = "error"
     skip_bad: Count = 0
 

@@ -10,6 +10,8 @@ from orrery.scores.ranks import gain, ranks_of
 
 Ids = Sequence[int]
 Floats = NDArray[np.float64]
+Table = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+"""Where the rows of each item begin [V + 1], what follows it, and how often."""
 GAPS = 5
 RECENT = 20
 """Of a history so many of the newest items are looked up."""
@@ -29,10 +31,15 @@ class Counted(ABC):
 
 
 class Popularity(Counted):
-    """How often each item was taken."""
+    """How often each item was taken, ``counts`` [V]."""
 
-    def __init__(self, histories: Sequence[Ids], size: int) -> None:
-        self.counts = np.bincount(np.concatenate([np.asarray(each, np.int64) for each in histories]), minlength=size)
+    def __init__(self, counts: NDArray[np.int64]) -> None:
+        self.counts = counts
+
+    @classmethod
+    def counted(cls, histories: Sequence[Ids], size: int) -> "Popularity":
+        """Return what histories say."""
+        return cls(np.bincount(np.concatenate([np.asarray(each, np.int64) for each in histories]), minlength=size))
 
     def scores(self, history: Ids) -> Floats:
         """Return the counts, whatever the history."""
@@ -52,7 +59,7 @@ class ItemNeighbours(Counted):
 
     def __init__(self, histories: Sequence[Ids], size: int, decay: float) -> None:
         self.taken = [np.unique(np.asarray(each, np.int64)) for each in histories]
-        self.popularity, self.size, self.decay = Popularity(histories, size), size, decay
+        self.popularity, self.size, self.decay = Popularity.counted(histories, size), size, decay
         users = np.concatenate([np.full(len(each), number) for number, each in enumerate(self.taken)])
         items = np.concatenate(self.taken)
         order = np.argsort(items, kind="stable")
@@ -81,16 +88,21 @@ class ItemNeighbours(Counted):
 class MarkovGaps(Counted):
     """``s(j) = sum_g d^(g - 1) p_g(j | i_g)`` over the gaps g from 1 to 5: how often j came g places behind i_g."""
 
-    def __init__(self, histories: Sequence[Ids], size: int, decay: float) -> None:
-        self.popularity, self.size, self.decay = Popularity(histories, size), size, decay
-        arrays = [np.asarray(each, np.int64) for each in histories]
-        self.tables = [self._table(arrays, gap) for gap in range(1, GAPS + 1)]
+    def __init__(self, tables: Sequence[Table], popularity: Popularity, decay: float) -> None:
+        self.tables, self.popularity, self.decay = tables, popularity, decay
 
-    def _table(self, arrays: Sequence[NDArray[np.int64]], gap: int) -> tuple[NDArray[np.int64], ...]:
-        """Return where the rows of each item begin, what follows, and how often."""
-        pairs = np.concatenate([each[:-gap] * self.size + each[gap:] for each in arrays])
+    @classmethod
+    def counted(cls, histories: Sequence[Ids], size: int, decay: float) -> "MarkovGaps":
+        """Return what histories say."""
+        arrays = [np.asarray(each, np.int64) for each in histories]
+        tables = [cls._table(arrays, gap, size) for gap in range(1, GAPS + 1)]
+        return cls(tables, Popularity.counted(histories, size), decay)
+
+    @staticmethod
+    def _table(arrays: Sequence[NDArray[np.int64]], gap: int, size: int) -> Table:
+        pairs = np.concatenate([each[:-gap] * size + each[gap:] for each in arrays])
         found, counts = np.unique(pairs, return_counts=True)
-        return np.searchsorted(found // self.size, np.arange(self.size + 1)), found % self.size, counts
+        return np.searchsorted(found // size, np.arange(size + 1)), found % size, counts
 
     def scores(self, history: Ids) -> Floats:
         """Return the sum over the gaps."""

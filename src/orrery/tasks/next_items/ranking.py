@@ -16,6 +16,7 @@ from orrery.models.next_items import scores_of
 from orrery.scores.ranks import ranks_of
 from orrery.tasks._task import Done
 from orrery.tasks.next_items.baselines import candidates
+from orrery.tasks.next_items.counts import Counts
 
 if TYPE_CHECKING:
     from orrery.language_model.model import LanguageModel
@@ -145,13 +146,17 @@ class Judge:
 
 def ranked(
     lm: "LanguageModel", histories: Sequence[Ids], right: Ids, judge: Judge, length: int,
-    new: NewItems | None = None, done: Done | None = None, batch: int = 128,
+    new: NewItems | None = None, done: Done | None = None, batch: int = 128, counts: Counts | None = None,
 ) -> list[Judged]:  # fmt: skip
-    """Return where what came next stands in the ranking of each history; those of like length are computed together."""
+    """Return where what came next stands in the ranking of each history; those of like length are computed together.
+
+    With ``counts`` the ranking is that of the model and of these.
+    """
     asked = [question(lm, history, length) for history in histories]
 
     def answers(numbers: list[int]) -> list[Judged]:
         found = scores(lm, [asked[n] for n in numbers], new)
+        found = found if counts is None else counts.beside(found, [histories[n] for n in numbers])
         return [judge.judged(one, histories[n], right[n], n) for one, n in zip(found, numbers, strict=True)]
 
     lengths = [each["ends"] for each in asked]

@@ -11,7 +11,8 @@ from orrery.scores.ranks import SAMPLED, gain, hit_rate, mean_reciprocal
 from orrery.scores.resampled import AdditiveScore, Resampled
 from orrery.tasks._task import Done
 from orrery.tasks.finetuning.findings import Findings, Mistake
-from orrery.tasks.next_items.baselines import ItemNeighbours, MarkovGaps, Popularity, ranks, tuned
+from orrery.tasks.next_items.baselines import Ids, ItemNeighbours, MarkovGaps, Popularity, ranks, tuned
+from orrery.tasks.next_items.counts import Counts, counts_of
 from orrery.tasks.next_items.new_items import projected
 from orrery.tasks.next_items.ranking import Judge, Judged, NewItems, items_of, ranked
 
@@ -42,16 +43,27 @@ class Problem:
         self.right = numbers_of(lm.tokenizer, (each.items[-1] for each in held))
         self.judge = Judge(items_of(lm), source.settings.seen, source.settings.sampled)
 
+    @property
+    def before(self) -> tuple[list[Ids], list[int]]:
+        """The histories that choose a model: without their last two items, and the last item but one."""
+        return [each[:-1] for each in self.asked], [each[-1] for each in self.asked]
+
+    def markov(self) -> MarkovGaps:
+        """Return what followed what, with the decay that is best on the items before the last."""
+        judge, size = self.judge, len(self.judge.items)
+        decay, _ = tuned(lambda d: MarkovGaps.counted(self.learned, size, d), *self.before, judge.items, judge.seen)
+        return MarkovGaps.counted(self.learned, size, decay)
+
     def floors(self) -> list[tuple[str, Any]]:
         """Return the ranks that counting gives, by the name of the method; decays are chosen on the items before."""
         size, items, seen = len(self.judge.items), self.judge.items, self.judge.seen
-        before = [each[:-1] for each in self.asked], [each[-1] for each in self.asked]
+        before = self.before
         near, neighbours = tuned(lambda d: ItemNeighbours(self.learned, size, d), *before, items, seen)
-        gaps, markov = tuned(lambda d: MarkovGaps(self.learned, size, d), *before, items, seen)
+        markov = self.markov()
         methods = (
-            ("popularity", Popularity(self.learned, size)),
+            ("popularity", Popularity.counted(self.learned, size)),
             (f"item-kNN, an item back counts {near:g}", neighbours),
-            (f"Markov over gaps 1 to 5, a gap more counts {gaps:g}", markov),
+            (f"Markov over gaps 1 to 5, a gap more counts {markov.decay:g}", markov),
         )
         found = [(name, ranks(method, self.asked, self.right, items, seen)) for name, method in methods]
         return sorted(found, key=lambda each: gain(10, each[1]).score)  # the best one is named in the report
@@ -59,16 +71,19 @@ class Problem:
 
 def findings(lm: "LanguageModel", source: "InteractionSource", length: int, done: Done | None = None) -> Findings:
     """Return scores over all items, floors, what sampling would say, new items, and the surest mistakes."""
-    problem = Problem(lm, source)
+    problem, counts = Problem(lm, source), counts_of(lm)
     unseen = sorted(set(problem.right) - {item for each in problem.learned for item in each})
     new = unlearned(lm, source, problem, unseen)
-    plain = ranked(lm, problem.asked, problem.right, problem.judge, length, done=done)
+    plain = ranked(lm, problem.asked, problem.right, problem.judge, length, done=done, counts=counts)
     found = np.array([each.rank for each in plain])
     floors = problem.floors()
+    alone = [] if counts is None else ranked(lm, problem.asked, problem.right, problem.judge, length)
     how = f"{int(problem.judge.items.sum())} items ranked|seen:{'ranked' if problem.judge.seen else 'left out'}"
     scores: list[Resampled] = [score(k, found, how) for k in (10, 5) for score in (gain, hit_rate)]
     scores.append(mean_reciprocal(found, how))
-    more, others = of_unseen(lm, problem, unseen, new, (found, floors), length)
+    more, others = of_unseen(lm, problem, unseen, new, (found, floors), length, counts)
+    if alone:
+        others = [("the model without counts", gain(10, [each.rank for each in alone], how)), *others]
     left = "" if problem.judge.seen else ", without those of the history"
     return Findings(
         scores=(*scores, *sampled(plain, problem.judge.sampled), *more),
@@ -111,7 +126,7 @@ def _tokens(lm: "LanguageModel", source: "InteractionSource") -> tuple[Sequence[
 
 def of_unseen(
     lm: "LanguageModel", problem: Problem, unseen: Sequence[int], new: NewItems | None, known: tuple[Any, Any],
-    length: int,
+    length: int, counts: Counts | None = None,
 ) -> tuple[list[Resampled], list[tuple[str, Resampled]]]:  # fmt: skip
     """Return the hits where what came next was never learned: with its text, without, and of the simple methods."""
     found, floors = known
@@ -123,7 +138,7 @@ def of_unseen(
     if new is None:
         return [renamed(hit_rate(10, found[here], how), "unseen")], others
     asked, right = [problem.asked[n] for n in here], [problem.right[n] for n in here]
-    by_text = [each.rank for each in ranked(lm, asked, right, problem.judge, length, new)]
+    by_text = [each.rank for each in ranked(lm, asked, right, problem.judge, length, new, counts=counts)]
     others.append(("the model without their texts", renamed(hit_rate(10, found[here], how), "unseen")))
     return [renamed(hit_rate(10, by_text, f"{how}, ranked by their texts"), "unseen")], others
 

@@ -36,7 +36,7 @@ def share(histories, item):
 def test_popularity_counts_actions(seed):
     histories = drawn(seed)
     counts = Counter(item for history in histories for item in history)
-    assert Popularity(histories, SIZE).scores([1]).tolist() == [counts[item] for item in range(SIZE)]
+    assert Popularity.counted(histories, SIZE).scores([1]).tolist() == [counts[item] for item in range(SIZE)]
 
 
 @pytest.mark.parametrize("decay", [1.0, 0.5])
@@ -58,7 +58,7 @@ def test_item_neighbours_add_cosines_of_users_the_newest_most(decay):
 def test_markov_adds_what_came_so_many_places_behind(decay):
     histories = drawn(2)
     asked = drawn(3)[0]
-    found = MarkovGaps(histories, SIZE, decay).scores(asked)
+    found = MarkovGaps.counted(histories, SIZE, decay).scores(asked)
     wanted = [share(histories, item) for item in range(SIZE)]
     for gap in range(1, min(GAPS, len(asked)) + 1):
         after = Counter(
@@ -70,7 +70,7 @@ def test_markov_adds_what_came_so_many_places_behind(decay):
 
 
 def test_short_histories_and_unknown_items_have_scores():
-    for method in (ItemNeighbours([[0], [0]], 3, 1.0), MarkovGaps([[0], [0]], 3, 1.0)):
+    for method in (ItemNeighbours([[0], [0]], 3, 1.0), MarkovGaps.counted([[0], [0]], 3, 1.0)):
         assert method.scores([2]).tolist() == pytest.approx([BACKED, 0.0, 0.0])
         assert np.isfinite(method.scores([])).all()
 
@@ -87,8 +87,8 @@ def test_items_of_the_history_are_left_out_unless_they_are_asked_for():
 def test_a_decay_is_the_best_of_those_that_are_tried():
     histories = [[0, 1, 2, 3] * 4, [4, 5, 6, 7] * 4, [0, 1, 2, 3] * 4]
     asked, right, items = [each[:-1] for each in histories], [each[-1] for each in histories], np.ones(SIZE, bool)
-    decay, method = tuned(lambda d: MarkovGaps(histories, SIZE, d), asked, right, items, seen=True)
+    decay, method = tuned(lambda d: MarkovGaps.counted(histories, SIZE, d), asked, right, items, seen=True)
     best = gain(10, ranks(method, asked, right, items, True)).score
     for other in (1.0, 0.5, 0.1):
-        assert gain(10, ranks(MarkovGaps(histories, SIZE, other), asked, right, items, True)).score <= best
+        assert gain(10, ranks(MarkovGaps.counted(histories, SIZE, other), asked, right, items, True)).score <= best
     assert method.decay == decay

@@ -8,16 +8,19 @@ import pytest
 import torch
 
 import orrery
+from orrery.checkpoints.tensors import read_tensors, write_tensors
 from orrery.data.rows.histories import spelt
 from orrery.data.sources.interactions import InteractionSource
-from orrery.errors import DataError, UsageError
+from orrery.errors import DataError, ModelFileError, UsageError
 from orrery.families import load_family, spec_of
 from orrery.models.next_items import scores_of
 from orrery.recipes.read import load_recipe
 from orrery.scores.ranks import ranks_of
 from orrery.tasks.finetuning.conclude import SCORES
 from orrery.tasks.finetuning.recipe import Request, recipe_for
-from orrery.tasks.next_items.baselines import candidates
+from orrery.tasks.next_items.baselines import BACKED, GAPS, MarkovGaps, candidates
+from orrery.tasks.next_items.counts import FILE, FLOOR, Counts
+from orrery.tasks.next_items.counts import load as load_counts
 from orrery.tasks.next_items.ranking import Judge, drawn, items_of, names_of, ranked
 from orrery.tasks.next_items.scoring import Problem, findings
 
@@ -48,7 +51,8 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module", params=["causal", "masked", "gru"])
 def run(request, folder):
-    """A model of each kind, trained for some seconds."""
+    """A model of each kind, trained for some seconds; the recurrence has counts beside it."""
+    acts = {"kind": "interactions", "train": str(folder / "acts.csv"), "items": str(folder / "films.csv"), "sampled": 5}
     own = {
         "causal": {},
         "masked": {
@@ -59,14 +63,14 @@ def run(request, folder):
                                                    "intermediate_size": 64, "max_position_embeddings": 16}},
         },
         "gru": {"model": {"family": "gru", "config": {"hidden_size": 32, "num_layers": 1, "max_position_embeddings": 16,
-                                                      "tie_word_embeddings": True}}},
+                                                      "tie_word_embeddings": True}},
+                "data": {**acts, "counts": 0.3}},
     }[request.param]  # fmt: skip
     base = {
         "name": "films", "task": "next_item", "seed": 1,
         "model": {"family": "gpt2", "config": {"n_embd": 32, "n_layer": 1, "n_head": 2, "n_positions": 16}},
         "tokenizer": {"kind": "word"},
-        "data": {"kind": "interactions", "train": str(folder / "acts.csv"), "items": str(folder / "films.csv"),
-                 "sampled": 5},
+        "data": acts,
         "batches": {"kind": "shifted", "length": 16, "size": 64},
         "training": {"steps": 120, "optimizer": {"kind": "adamw", "rate": 1e-2}, "precision": "float32"},
         "evaluation": {"every": 60, "metrics": ["ndcg"], "best": "ndcg"},
@@ -77,6 +81,20 @@ def run(request, folder):
     file.write_text(json.dumps({**base, **own}))
     done = orrery.finetune(str(file), output=place, quiet=True)
     return request.param, place, done
+
+
+def logs_of_counts(place, source, ids, asked, size):
+    """The logarithms of what followed what, counted in plain loops with the decay that the file has."""
+    learned = [[ids[item] for item in each.learned] for each in source.histories]
+    decay = read_tensors(place / "final" / FILE)["numbers"][1].item()
+    found = np.zeros(size)
+    for item in (item for each in learned for item in each):
+        found[item] += BACKED / sum(map(len, learned))
+    for gap in range(1, min(GAPS, len(asked)) + 1):
+        after = [each[t + gap] for each in learned for t in range(len(each) - gap) if each[t] == asked[-gap]]
+        for item in after:
+            found[item] += decay ** (gap - 1) / len(after)
+    return np.log(found / found.sum() + FLOOR)
 
 
 def test_the_scores_are_those_of_all_items_by_brute_force(run):
@@ -96,6 +114,8 @@ def test_the_scores_are_those_of_all_items_by_brute_force(run):
         head = "masked" if kind == "masked" else "language_model"
         with torch.no_grad():
             table.append(lm.model({"ids": torch.tensor([row])}, [head])[head][0, place_of].double().numpy())
+        if kind == "gru":
+            table[-1] = 0.7 * table[-1] + 0.3 * logs_of_counts(place, source, ids, asked, len(table[-1]))
         right.append(ids[history.items[-1]])
         kept.append([n in ids.values() and n not in asked for n in range(len(table[-1]))])
     ranks = ranks_of(np.array(table), right, np.array(kept))
@@ -220,15 +240,53 @@ def test_the_order_of_a_batch_changes_no_score(run):
     assert [one.rank for one in together] == [one.rank for one in alone]
 
 
+def test_counts_stand_beside_the_final_model_and_are_missed_elsewhere(run, tmp_path):
+    kind, place, done = run
+    names = [name for name, _ in done.findings[0].others]
+    assert ("the model without counts" in names) == (place / "final" / FILE).is_file() == (kind == "gru")
+    if kind != "gru":
+        return
+    pipe, alone = (orrery.pipeline("next-item", place, device="cpu", top_k=100) for _ in range(2))
+    alone.counted = (None,)
+    history = ["film 12", "film 13", "film 14"]
+    assert pipe(history)[0]["score"] != alone(history)[0]["score"]
+    new = {name(n): f"number {n} of the films behind {n - 1}" for n in range(ITEMS)} | {"film 15 b": "number 15"}
+    assert "film 15 b" in [one["item"] for one in pipe.with_new(new)(history)]
+    checkpoint = next((place / "checkpoints").glob("step-*"))
+    with pytest.raises(ModelFileError, match=r"has no counts.safetensors, which its run asks for \(data.counts\)"):
+        orrery.pipeline("next-item", checkpoint, device="cpu")(history)
+
+
+@pytest.mark.parametrize("part", ["starts_1", "items_2", "counts_5", "popularity", "numbers"])
+def test_damaged_counts_are_refused_by_their_file(tmp_path, part):
+    counts = Counts(MarkovGaps.counted([[0, 1, 2, 1, 0, 3], [2, 0]], 4, 0.5), 0.25)
+    counts.save(tmp_path)
+    history, logits = [0, 1], np.zeros((1, 6))
+    assert (load_counts(tmp_path).beside(logits, [history]) == counts.beside(logits, [history])).all()
+    found = read_tensors(tmp_path / FILE)
+    for broken in (found[part] - 5, found[part][:-1], found[part].float()[None]):
+        write_tensors(tmp_path / FILE, {**found, part: broken.contiguous()})
+        with pytest.raises(ModelFileError, match="holds no sound counts"):
+            load_counts(tmp_path)
+    del found[part]
+    write_tensors(tmp_path / FILE, found)
+    with pytest.raises(ModelFileError, match="holds no sound counts"):
+        load_counts(tmp_path)
+
+
+def of_the_model(found):
+    return dict(found.others).get("the model without counts", found.main).score
+
+
 def test_a_broken_model_has_other_scores(run):
     _, place, _ = run
     lm = orrery.load(place, "cpu")
     source = InteractionSource.read(load_recipe(place / "config.yaml").data)
-    whole = findings(lm, source, 16).main.score
+    whole = of_the_model(findings(lm, source, 16))
     with torch.no_grad():
         for parameter in lm.model.stack.parameters():
             parameter.add_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(0)))
-    assert findings(lm, source, 16).main.score < whole - 0.1
+    assert of_the_model(findings(lm, source, 16)) < whole - 0.1
 
 
 def test_drawn_candidates_hold_the_right_one_and_are_always_the_same():
