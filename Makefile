@@ -45,7 +45,7 @@ pages = OMP_NUM_THREADS=1 PYTHONFAULTHANDLER=1 $(BIN)/sphinx-build $(1) -W --kee
 help:
 	@echo "make demo        train a small model on Python's own documentation, in three minutes"
 	@echo "make quick       what sees most in a minute and a half: before every commit"
-	@echo "make test        every brick, law, error and verb, in five minutes"
+	@echo "make test        every brick, law, error and verb, in ten minutes"
 	@echo "make test-all    every test that is not long, with types checked at run time: half an hour"
 	@echo "make test-long   what takes too long for every change, and the property tests with 200 examples: an hour"
 	@echo "make test-for PATH ...  the tests worth running after a change of some files, in under a minute"

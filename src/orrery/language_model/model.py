@@ -11,6 +11,7 @@ from torch import Tensor
 from orrery.exchange import stored
 from orrery.exchange.reading.read import Stored
 from orrery.exchange.saving import stored as save
+from orrery.exchange.saving.beside import copy_beside
 from orrery.generation.row import Generation
 from orrery.generation.scoring import Score
 from orrery.generation.search import LengthPenalty
@@ -803,6 +804,7 @@ class LanguageModel:
             UsageError: the layout cannot hold the model, or is ``hf`` and nothing says which family the model has.
         """
         save.save(self.stored, folder, card, layout)
+        copy_beside(self.stored.folder, Path(folder))
 
     def refuse_no_number(self, measured: float) -> None:
         """Refuse a measure that is no number, and say where it comes from.

@@ -20,6 +20,7 @@ from orrery.exchange.reading.gguf_learned import as_facts, is_learned
 from orrery.exchange.reading.gguf_parts import TEMPERATURE, GgufArchitecture
 from orrery.exchange.reading.read import Stored, read
 from orrery.exchange.reading.weights import refuse_buffers, weights_of
+from orrery.exchange.saving.beside import beside, copy_beside
 from orrery.exchange.saving.save import MODEL_FILES
 from orrery.exchange.saving.stored import save
 from orrery.exchange.stored import ends_of, tokenizer_of
@@ -69,6 +70,7 @@ def export_hf(stored: Stored, folder: str | Path, *, overwrite: bool = False) ->
     target = OutputFolder(folder, MODEL_FILES, inputs=[stored.folder], overwrite=overwrite)
     with target.aside(sum(tensor.nbytes for tensor in tensors.values())) as fresh:
         save(stored, fresh)
+        copy_beside(stored.folder, fresh)
         again = read(fresh)
         compare_bytes(tensors, weights_of(again.model))
         if without_dropout(again.model.spec) != without_dropout(stored.model.spec):
@@ -123,7 +125,8 @@ def export_gguf(stored: Stored, path: str | Path, kind: str | None = None, *, ov
 
 def _notes(stored: Stored, facts: Mapping[str, Any], tensors: Collection[str]) -> tuple[str, ...]:
     """Return what llama.cpp does otherwise with a file of these facts."""
-    notes = []
+    names = ", ".join(path.name for path in beside(stored.folder))
+    notes = [f"left out, for GGUF has no place for it: {names}; export to hf copies it"] if names else []
     if stored.tokenizer is not None and tells_apart_long_words(stored.tokenizer):
         notes.append("words of more than 64 characters become other tokens in llama.cpp, which does not cut them")
     if facts.get("phi3.attention.sliding_window", math.inf) < facts.get("phi3.context_length", 0):

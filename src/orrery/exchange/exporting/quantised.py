@@ -15,6 +15,7 @@ from orrery.exchange.exporting.average import WRITTEN
 from orrery.exchange.exporting.export import compare_bytes
 from orrery.exchange.reading.read import Stored, read
 from orrery.exchange.reading.weights import weights_of
+from orrery.exchange.saving.beside import copy_beside
 from orrery.exchange.saving.stored import save
 from orrery.models.model import Model
 from orrery.tuning import apply_calibrated
@@ -103,6 +104,7 @@ def quantise(
     weights = weights_of(stored.model)
     with target.aside(_bytes(stored.model)) as fresh:
         save(stored, fresh, layout="own")
+        copy_beside(stored.folder, fresh)
         start = time.perf_counter()
         again = read(fresh).model
         rereading = time.perf_counter() - start

@@ -15,6 +15,7 @@ from orrery.checkpoints.tensors import write_tensors
 from orrery.errors import UsageError
 from orrery.exchange.reading.files import CARD, CONFIG, GENERATION, PICTURES, WEIGHTS
 from orrery.exchange.reading.weights import refuse_buffers, weights_of
+from orrery.exchange.saving.beside import BESIDE
 from orrery.exchange.saving.card import model_card
 from orrery.exchange.saving.cross_encoder_folder import FOLDERS as PAIR_FOLDERS
 from orrery.exchange.saving.cross_encoder_folder import section_of, tell_tokenizer, write_pair_scores
@@ -43,8 +44,9 @@ MODEL_FILES = (
     *SENTENCE_FILES,
     *PAIR_FOLDERS,
     PICTURES,
+    *BESIDE,
 )
-"""What `save_model` leaves in a folder."""
+"""What `save_model` leaves in a folder, and what an export copies there."""
 TOKENIZER_CONFIG = TOKENIZER_FILES[1]
 PADDING = "pad_token_id"
 _CONTROL = {"bos_token_id": "start", "eos_token_id": "end", PADDING: "pad"}

@@ -12,12 +12,12 @@ from orrery.checkpoints.disk import machine_errors, replace
 from orrery.checkpoints.tensors import read_tensors, write_tensors
 from orrery.errors import ModelFileError
 from orrery.exchange.reading.read import recipe_of
+from orrery.exchange.saving.beside import COUNTS as FILE
 from orrery.tasks.next_items.baselines import GAPS, Floats, Ids, MarkovGaps, Popularity
 
 if TYPE_CHECKING:
     from orrery.language_model.model import LanguageModel
 
-FILE = "counts.safetensors"
 PARTS = ("starts", "items", "counts")
 FLOOR = 1e-4
 """Of what was never seen to follow, so that the model alone orders it."""

@@ -13,11 +13,12 @@ from orrery.checkpoints.json_file import read_json
 from orrery.checkpoints.tensors import read_tensors, write_tensors
 from orrery.data.many_labels.features import TfIdf
 from orrery.errors import ModelFileError
+from orrery.exchange.saving.beside import RANKER
 from orrery.tasks.xbert.linear import Block
 from orrery.tasks.xbert.ranker import Ranker
 from orrery.tasks.xbert.words import ClustersByWords, encoder_alone
 
-NUMBERS, NAMES = "ranker.safetensors", "ranker.json"
+NUMBERS, NAMES = RANKER
 VERSION = 2
 """The first had nothing of clusters by words."""
 LIMIT = 1_000_000_000
@@ -82,7 +83,7 @@ def load(folder: Path) -> SavedRanker:
         ModelFileError: there is none, or its files are damaged or do not fit each other.
     """
     if not (folder / NAMES).is_file() or not (folder / NUMBERS).is_file():
-        hint = "orrery finetune many-labels writes it beside the model that it trains; export and averages leave it out"
+        hint = "orrery finetune many-labels writes it beside the model that it trains; averages and GGUF leave it out"
         raise ModelFileError(f"{folder} has no ranker of labels ({NAMES}, {NUMBERS})", hint)
     names, numbers = read_json(folder / NAMES, LIMIT), read_tensors(folder / NUMBERS)
     try:

@@ -12,6 +12,7 @@ from orrery.checkpoints.tensors import read_tensors, write_tensors
 from orrery.data.rows.histories import spelt
 from orrery.data.sources.interactions import InteractionSource
 from orrery.errors import DataError, ModelFileError, UsageError
+from orrery.exchange.exporting.export import export_hf
 from orrery.families import load_family, spec_of
 from orrery.models.next_items import scores_of
 from orrery.recipes.read import load_recipe
@@ -249,9 +250,15 @@ def test_counts_stand_beside_the_final_model_and_are_missed_elsewhere(run, tmp_p
     pipe, alone = (orrery.pipeline("next-item", place, device="cpu", top_k=100) for _ in range(2))
     alone.counted = (None,)
     history = ["film 12", "film 13", "film 14"]
-    assert pipe(history)[0]["score"] != alone(history)[0]["score"]
+    pipe_before = pipe(history)
+    assert pipe_before[0]["score"] != alone(history)[0]["score"]
     new = {name(n): f"number {n} of the films behind {n - 1}" for n in range(ITEMS)} | {"film 15 b": "number 15"}
     assert "film 15 b" in [one["item"] for one in pipe.with_new(new)(history)]
+    assert export_hf(alone.lm.stored, tmp_path / "out").notes == ()
+    alone.lm.save(tmp_path / "whole", layout="own")
+    assert orrery.pipeline("next-item", tmp_path / "out", device="cpu", top_k=100)(history) == pipe_before
+    for folder in ("out", "whole"):
+        assert (tmp_path / folder / FILE).read_bytes() == (place / "final" / FILE).read_bytes()
     checkpoint = next((place / "checkpoints").glob("step-*"))
     with pytest.raises(ModelFileError, match=r"has no counts.safetensors, which its run asks for \(data.counts\)"):
         orrery.pipeline("next-item", checkpoint, device="cpu")(history)
