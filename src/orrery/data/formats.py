@@ -138,5 +138,7 @@ def _of_sentences(sentences: Iterator[Sentence], name: str) -> Iterator[Document
 def _reader(readers: Mapping[str, R], file: Path, what: str) -> R:
     suffix = format_of(file)
     if suffix not in readers:
-        raise DataError(f"{file}: no file of {what}", f"{what} are read from {', '.join(readers)} files")
+        raise DataError(
+            f"{file}: no file of {what}", f"{what} are read from {', '.join(readers)} files: name a copy by its form"
+        )
     return readers[suffix]
