@@ -37,6 +37,10 @@ SUFFIXES = (*TEXT, *WHOLE, *(suffix for suffix in ROWS if suffix not in (".json"
 """What is read of a folder. A .json file beside others more often describes them than holds their text."""
 
 _ARRAYS = "write its texts as JSON lines, its pictures as .png into a folder for each label"
+_MATLAB = (
+    "with scipy, as of SVHN: python -c \"import numpy, scipy.io; f = scipy.io.loadmat('FILE'); "
+    "numpy.savez('NEW.npz', images=f['X'].transpose(3, 0, 1, 2), labels=f['y'])\"; and name NEW.npz"
+)
 REFUSED = {
     ".zip": "unpack it: `unzip FILE`",
     ".tar": "unpack it: `tar xf FILE`",
@@ -49,7 +53,7 @@ REFUSED = {
     ".npy": _ARRAYS,
     ".npz": _ARRAYS,
     ".h5": _ARRAYS,
-    ".mat": _ARRAYS,
+    ".mat": _MATLAB,
     ".tfrecord": "write it as Parquet or JSON lines",
     ".spacy": "write JSON lines: a text, and entities as [start, end, label]",
     ".xlsx": "save it as CSV",

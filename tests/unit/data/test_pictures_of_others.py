@@ -95,6 +95,19 @@ def test_boxes_of_lvis_and_of_a_row_each(tmp_path: Path) -> None:
     refused(read_boxed, tmp_path / "a.json", "its file has 30 rows and 40 columns, its annotations are of 40 and 30")
 
 
+def test_categories_of_one_name_are_told_apart_where_both_have_boxes(tmp_path: Path) -> None:
+    put(tmp_path / "7.png")
+    named = [{"id": 0, "name": "cat"}, {"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}]
+    content = coco({"file_name": "7.png"}, categories=named)
+    put(tmp_path / "a.json", content)  # Roboflow names the whole set as its first category, which has no box
+    assert [[each.label for each in things] for things in targets(read_boxed, tmp_path / "a.json")] == [["cat"]]
+    content["annotations"].append({**content["annotations"][0], "category_id": 0})
+    put(tmp_path / "a.json", content)
+    assert [each.label for each in targets(read_boxed, tmp_path / "a.json")[0]] == ["cat (1)", "cat (0)"]
+    put(tmp_path / "a.json", {**content, "categories": [*named, {"id": 2, "name": "cow"}]})
+    refused(read_boxed, tmp_path / "a.json", "two of its categories have one id")
+
+
 def test_yolo_takes_cvats_names_and_no_two_parts_as_one(tmp_path: Path) -> None:
     for part in ("train", "val"):
         put(tmp_path / f"images/{part}/a.png")

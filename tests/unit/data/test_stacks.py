@@ -100,3 +100,31 @@ def test_arrays_of_numpy_are_read_by_their_parts(tmp_path):
     }.items():  # fmt: skip
         with pytest.raises(DataError, match=says):
             list(read_pictures(f"{tmp_path}/{name}.npz"))
+
+
+def test_kmnists_and_stl_10s_two_files_are_read_by_their_parts(tmp_path):
+    grey, numbers = PIXELS[:, :784].reshape(6, 28, 28), np.array(NUMBERS, np.uint8)
+    for part, rows in (("train", slice(0, 4)), ("test", slice(4, 6))):
+        np.savez(tmp_path / f"kmnist-{part}-imgs.npz", grey[rows])
+        np.savez(tmp_path / f"kmnist-{part}-labels.npz", numbers[rows])
+    for source in (f"{tmp_path}/test", f"{tmp_path}/kmnist-test-imgs.npz"):
+        found = list(read_pictures(checked_source(source)))
+        assert [row.target for row in found] == ["0", "2"]
+        assert np.array_equal(found[1].pixels()[0].numpy(), grey[5])
+    with pytest.raises(DataError, match=r"holds pictures in kmnist-test-imgs\.npz, kmnist-train-imgs\.npz"):
+        list(read_pictures(str(tmp_path)))
+    (tmp_path / "kmnist-test-labels.npz").unlink()
+    with pytest.raises(DataError, match=r"kmnist-test-labels\.npz, the labels of .* is missing"):
+        list(read_pictures(f"{tmp_path}/test"))
+    stl = tmp_path / "stl"
+    stl.mkdir()
+    colours = RNG.integers(0, 256, (2, 3, 96, 96), dtype=np.uint8)
+    colours.swapaxes(2, 3).tofile(stl / "train_X.bin")  # written by columns, as MATLAB does
+    np.array([3, 1], np.uint8).tofile(stl / "train_y.bin")
+    (stl / "class_names.txt").write_text("\n".join(NAMES))
+    found = list(read_pictures(checked_source(f"{stl}/train")))
+    assert [row.target for row in found] == ["bird", "plane"]
+    assert np.array_equal(np.stack([row.pixels().numpy() for row in found]), colours)
+    (stl / "train_y.bin").write_bytes(b"\1")
+    with pytest.raises(DataError, match="are no pictures for 1 labels"):
+        list(read_pictures(str(stl)))

@@ -1,6 +1,7 @@
 """Pictures with things and the boxes around them: COCO's layout, or a table with a column of boxes."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -158,8 +159,7 @@ def folder_of(file: Path, pictures: str | None, first: str) -> Path:
 
 def _of_coco(file: Path, pictures: str | None, skip_bad: int) -> Iterator[LabelledPicture]:
     content = coco(file)
-    names = {each.get("id"): str(each["name"]) for each in content.get("categories") or () if each.get("name")}
-    own = by_image(file, content)
+    names, own = _names(file, content), by_image(file, content)
     folder = folder_of(file, pictures, file_of(content["images"][0]))
     rows = ((f"{file}: {file_of(each)}", each) for each in content["images"])
 
@@ -173,6 +173,22 @@ def _of_coco(file: Path, pictures: str | None, skip_bad: int) -> Iterator[Labell
         return of_file(found, where, things)
 
     yield from kept(rows, picture, skip_bad)
+
+
+def _names(file: Path, content: Mapping[str, Any]) -> dict[Any, str]:
+    """Return the names of the categories by their ids; of several with one name those that boxes have get their id too.
+
+    Raises:
+        DataError: two have one id.
+    """
+    pairs = {(each.get("id"), str(each["name"])) for each in content.get("categories") or () if each.get("name")}
+    names = dict(pairs)
+    if len(names) < len(pairs):
+        raise DataError(f"{file}: two of its categories have one id", "give each its own, to which its boxes point")
+    boxed = {repr(each.get("category_id")) for each in content["annotations"]}
+    numbers = [number for number in names if repr(number) in boxed]
+    alike = Counter(names[number] for number in numbers)
+    return {**names, **{each: f"{names[each]} ({each})" for each in numbers if alike[names[each]] > 1}}
 
 
 def _thing(where: str, annotation: Mapping[str, Any], names: Mapping[Any, str]) -> Thing:
