@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from orrery.data.files import Faults, decode, open_text
-from orrery.data.readers import bio, conllu, html, json_records, parquet, tables, translation_units
+from orrery.data.readers import bio, conllu, html, json_records, parquet, samples, tables, translation_units
 from orrery.data.readers.columns import are_numbers, check_columns, text_of
 from orrery.data.records import Document, Sentence
 from orrery.errors import DataError
@@ -25,6 +25,7 @@ ROWS: dict[str, Callable[[Path, tuple[str, ...], Faults], Rows]] = {
     ".tsv": tables.read_tsv,
     ".tab": tables.read_tsv,
     ".parquet": parquet.read_rows,
+    ".tar": samples.read_samples,
     **dict.fromkeys(MEMORIES, translation_units.read_units),
 }
 SENTENCES: dict[str, Callable[[Path, Faults], Iterator[Sentence]]] = {
@@ -33,8 +34,9 @@ SENTENCES: dict[str, Callable[[Path, Faults], Iterator[Sentence]]] = {
     ".bio": bio.read_sentences,
 }
 WHOLE: dict[str, Callable[[Path, Faults], str]] = dict.fromkeys((".html", ".htm", ".xhtml"), html.read_text)
-SUFFIXES = (*TEXT, *WHOLE, *(suffix for suffix in ROWS if suffix not in (".json", *MEMORIES)), *SENTENCES)
-"""What is read of a folder. A .json file beside others more often describes them than holds their text."""
+SUFFIXES = (*TEXT, *WHOLE, *(suffix for suffix in ROWS if suffix not in (".json", ".tar", *MEMORIES)), *SENTENCES)
+"""What is read of a folder. A .json file beside others more often describes them than holds their text, and an archive
+holds pictures or is none of ours."""
 
 _ARRAYS = "write its texts as JSON lines, its pictures as .png into a folder for each label"
 _MATLAB = (
@@ -43,7 +45,6 @@ _MATLAB = (
 )
 REFUSED = {
     ".zip": "unpack it: `unzip FILE`",
-    ".tar": "unpack it: `tar xf FILE`",
     ".tgz": "unpack it: `tar xf FILE`",
     ".zst": "decompress it: `zstd -d FILE`",
     ".7z": "unpack it: `7z x FILE`",

@@ -1,6 +1,8 @@
 """Pictures with labels, boxes, masks and captions in the layouts that sets are published in."""
 
+import io
 import json
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -72,6 +74,35 @@ def test_labels_of_folders_are_no_parts_and_no_lists(tmp_path: Path, caplog: pyt
     refused(read_pictures, tmp_path / "scans", r"\.tif files are not read", "mogrify")
     put(tmp_path / "far.csv", "image,label\nhttps://e.com/a.png,cat\n")
     refused(read_pictures, tmp_path / "far.csv", "nothing is fetched")
+
+
+def archived(place: Path, *files: tuple[str, bytes]) -> None:
+    place.parent.mkdir(exist_ok=True)
+    with tarfile.open(place, "w") as archive:
+        for name, content in files:
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+
+
+def test_samples_of_webdataset_are_rows(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    other = write_png(torch.ones(1, 30, 40, dtype=torch.uint8))
+    first = (("s/1.png", PNG), ("s/1.cls", b"0"), ("s/1.txt", b"a cat\n"), ("s/1.npy", b"x"))
+    archived(tmp_path / "w/train-0.tar", *first, ("s/2.PNG", other), ("s/2.json", b'{"label": "dog", "caption": "b"}'))
+    archived(tmp_path / "w/train-1.tar", ("s/3.jpg", PNG), ("s/3.cls", b"1"), ("s/3.txt", b"two"))
+    assert targets(read_pictures, tmp_path / "w/train-0.tar") == ["0", "dog"]
+    assert targets(read_pictures, tmp_path / "w") == ["0", "dog", "1"]
+    found = list(read_pictures(str(tmp_path / "w")))
+    assert torch.equal(found[1].pixels(), torch.ones(1, 30, 40, dtype=torch.uint8))
+    assert targets(read_captioned, tmp_path / "w/train-1.tar") == [("two",)]
+    assert "the .npy of its samples is not read" in caplog.text
+    archived(tmp_path / "w/val-0.tar", ("1.png", PNG), ("1.cls", b"1"))
+    refused(read_pictures, tmp_path / "w", "holds the parts of a data set")
+    archived(tmp_path / "backup.tar", ("docs/a.txt", b"text"))
+    refused(read_pictures, tmp_path / "backup.tar", "first files, docs/a, are no sample", "tar xf")
+    with (tmp_path / "w/train-0.tar").open("r+b") as file:
+        file.truncate(1500)
+    refused(read_pictures, tmp_path / "w/train-0.tar", "no archive, or a damaged one")
 
 
 def coco(image: dict[str, Any], **more: Any) -> dict[str, Any]:

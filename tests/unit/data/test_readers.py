@@ -353,7 +353,7 @@ def test_pairs_of_any_number_need_the_memory_of_one(tmp_path):
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("name", ["a.zip", "a.tar.gz", "a.zst", "a.pdf", "a.xlsx", "a.parquet.gz"])
+@pytest.mark.parametrize("name", ["a.zip", "a.tgz", "a.zst", "a.pdf", "a.xlsx", "a.parquet.gz"])
 def test_formats_that_are_not_read_say_what_to_do(name, tmp_path):
     with pytest.raises(DataError, match=r"not read|compressed Parquet"):
         texts(write(tmp_path, name, "x"))

@@ -32,7 +32,7 @@ def read_idx(file: Path, axes: int) -> NDArray[np.uint8]:
         if len(head) < 4 or head[:2] != b"\0\0":
             raise DataError(
                 f"{file} is no IDX file",
-                "pictures are read from IDX, .npz, .tar, tables of files and labels (.csv, .tsv, .jsonl, .parquet), and folders",
+                "pictures are read from folders, IDX, .npz, .tar, and tables: .csv, .tsv, .jsonl, .parquet",
             )
         if (head[2], head[3]) != (BYTES, axes):
             raise DataError(
