@@ -126,6 +126,18 @@ def test_boxes_of_lvis_and_of_a_row_each(tmp_path: Path) -> None:
     refused(read_boxed, tmp_path / "a.json", "its file has 30 rows and 40 columns, its annotations are of 40 and 30")
 
 
+def test_boxes_of_open_images_are_shares_with_names_beside(tmp_path: Path) -> None:
+    put(tmp_path / "train/i0.png")
+    put(tmp_path / "train-annotations-bbox.csv", "ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax,IsGroupOf\n"
+        "i0,xclick,/m/01,1,0.25,0.5,0.1,0.9,0\ni0,xclick,/m/02,1,0,1,0,1,1\n")  # fmt: skip
+    (things,) = targets(read_boxed, tmp_path / "train-annotations-bbox.csv")
+    assert [each.label for each in things] == ["/m/01", "/m/02"]
+    put(tmp_path / "class-descriptions-boxable.csv", "/m/01,Cat\n/m/02,Dog\n")
+    (things,) = targets(read_boxed, tmp_path / "train-annotations-bbox.csv")
+    assert [(each.label, each.crowd) for each in things] == [("Cat", False), ("Dog", True)]
+    assert things[0].box == pytest.approx((10, 3, 10, 24))
+
+
 def test_categories_of_one_name_are_told_apart_where_both_have_boxes(tmp_path: Path) -> None:
     put(tmp_path / "7.png")
     named = [{"id": 0, "name": "cat"}, {"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}]

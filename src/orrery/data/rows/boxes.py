@@ -12,6 +12,7 @@ from orrery.data.corpora import read_placed_rows
 from orrery.data.files import bad_record, kept
 from orrery.data.pictures.files import dimensions
 from orrery.data.rows.box_files import between, of_cvat, of_folder
+from orrery.data.rows.open_images import COLUMNS, read_open_images
 from orrery.data.rows.pictures import (
     FILES,
     LABELS,
@@ -207,9 +208,9 @@ def _of_table(table: Path, skip_bad: int) -> Iterator[LabelledPicture]:
     if boxes is None and named is not None and set(ENDS) <= set(first):
         yield from _of_rows(table, named, next((name for name in LABELS if name in first), ""), skip_bad)
         return
-    if "ImageID" in first and "XMin" in first:
-        hint = "write COCO's JSON of them: fiftyone's export to COCODetectionDataset does"
-        raise DataError(f"{table}: boxes as Open Images has them, a row each", hint)
+    if set(first) >= COLUMNS:
+        yield from read_open_images(table, skip_bad)
+        return
     if named is None or boxes is None:
         lacks, there = "the picture" if named is None else "the boxes", ", ".join(first)[:200] or "none"
         raise DataError(f"{table}: no column is known to hold {lacks} among {there}", f"call one {FILES[0]}, one boxes")
