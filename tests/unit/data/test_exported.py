@@ -149,6 +149,27 @@ def test_what_is_seen_in_a_conversation_is_refused_and_not_left_out(tmp_path, ro
         list((read_preferences if "rejected" in row else read_conversations)(file))
 
 
+def test_chatgpts_export_is_read_from_its_beginning_to_what_was_seen_last(tmp_path):
+    def entry(parent, role=None, kind="text", *said):
+        message = role and {"author": {"role": role}, "content": {"content_type": kind, "parts": list(said)}}
+        return {"parent": parent, "message": message, "children": []}
+
+    nodes = {
+        "z": entry("s", "user", "text", ASKED), "a": entry(None), "s": entry("a", "system", "text", ""),
+        "g": entry("z", "assistant", "text", GOOD), "b": entry("z", "assistant", "text", BAD),
+    }  # fmt: skip
+    rows = [{"title": "x", "mapping": nodes, "current_node": "g"}]
+    (tmp_path / "conversations.json").write_text(json.dumps(rows))
+    (found,) = read_conversations(tmp_path / "conversations.json")
+    assert texts(found.messages) == texts(MESSAGES)
+    nodes["g"] = entry("z", "assistant", "code", GOOD)
+    with pytest.raises(DataError, match=r":1: message 1 has a part of the type 'code'"):
+        list(read_conversations(written(tmp_path, rows)))
+    nodes["z"] = entry("g", "user", "text", ASKED)
+    with pytest.raises(DataError, match=r":1: message \d has a part of the type 'code'"):
+        list(read_conversations(written(tmp_path, rows)))
+
+
 def test_a_call_that_is_none_is_refused_with_its_message(tmp_path):
     row = {"conversations": [{"from": "human", "value": "Rain?"}, {"from": "function_call", "value": "weather(Bern)"}]}
     with pytest.raises(DataError, match=r"x\.jsonl:1: message 1 is no call with a name and arguments in JSON"):

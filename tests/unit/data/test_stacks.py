@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from orrery.cli.places import _data as checked_source
+from orrery.data.overview import overview
 from orrery.data.rows.pictures import read_pictures
 from orrery.errors import DataError
 
@@ -67,6 +68,14 @@ def test_cifars_batches_are_read_by_their_parts(write, tmp_path):
         assert np.array_equal(np.stack([row.pixels().numpy().ravel() for row in found]), PIXELS[rows])
     with pytest.raises(DataError, match="the parts of CIFAR"):
         list(read_pictures(str(tmp_path)))
+
+
+def test_arrays_of_pictures_are_shown_as_no_texts(tmp_path):
+    as_bytes(tmp_path)
+    with pytest.raises(DataError, match="holds the parts of CIFAR"):
+        overview(str(tmp_path), None, 3, "text")  # its list of labels was shown as the one document
+    with pytest.raises(DataError, match="labelled pictures in arrays, and no texts"):
+        overview(f"{tmp_path}/train", None, 3, "text")
 
 
 def test_a_batch_that_would_run_something_or_does_not_fit_is_refused(tmp_path):

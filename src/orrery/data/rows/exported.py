@@ -234,7 +234,7 @@ TWO = (
 )
 """Columns of what is asked and of two replies, and what says which is better."""
 RANKED = (_of_answers, _of_two)
-PLAIN = (_of_openai, _of_gemini, _of_reply_beside, _of_rounds, _of_texts)
+PLAIN = (_of_openai, _of_gemini, _of_reply_beside, _of_rounds, _of_texts, trees.of_chatgpt)
 """What reads a layout; each returns nothing for rows of another."""
 
 
