@@ -25,8 +25,8 @@ LAYERS = ("tags", "upos", "xpos", "deprels", "lemmas")
 WORDS = ("words", "tokens", "text")
 TAGS = ("tags", "ner_tags", "pos_tags", "labels", "upos")
 """Names of the columns of rows, the likeliest first."""
-_A_WORD_A_ROW = "a word a row is written as FILE.conll: a word and its tag a line, empty lines between sentences"
-"""What to do with a table of the other kind, as Kaggle's set of entities is."""
+_A_WORD_A_ROW = "write it as FILE.conll: a word and its tag a line, an empty line between sentences"
+"""What to do with a table of words, as Kaggle's set of entities is."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,9 @@ def _columns(where: str, row: Mapping[str, Any], words: str | None, tags: str | 
     for what, name in (("words", word_column), ("tags", labels)):
         if name is None or name not in row:
             message = f"{where}: no column of {what}{'' if name is None else f' called {name!r}'}"
-            raise DataError(message, f"it has {', '.join(row)[:200]}; name one with data.{what}; {_A_WORD_A_ROW}")
+            raise DataError(
+                message, f"it has {', '.join(row)[:200]}; name one with data.{what}; of a word a row, {_A_WORD_A_ROW}"
+            )
     assert word_column is not None
     assert labels is not None
     return word_column, labels
@@ -146,10 +148,7 @@ def _of_row(where: str, row: Mapping[str, Any], words: str, tags: str) -> Tagged
     for name in (words, tags):
         value = _listed(where, name, row[name]) if isinstance(row[name], str) else row[name]
         if not isinstance(value, list | tuple) or not value:
-            what = f"column {name!r} is no list of words or labels: {str(row[name])[:60]!r}"
-            raise DataError(
-                f"{where}: {what}", f"mend it, or allow a number of bad ones with `skip_bad=N`; {_A_WORD_A_ROW}"
-            )
+            raise bad_record(where, f"column {name!r} is no list of words or labels: {str(row[name])[:60]!r}")
         lists.append(value)
     if len(lists[0]) != len(lists[1]):
         raise bad_record(where, f"{len(lists[0])} words in {words!r}, {len(lists[1])} labels in {tags!r}")
