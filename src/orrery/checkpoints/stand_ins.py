@@ -12,7 +12,7 @@ _REFUSAL = (
 )
 _LLM_C = (
     "holds the numbers of llm.c, whose form is its own",
-    "its script writes a Hugging Face folder: python dev/eval/export_hf.py --input FILE --output FOLDER",
+    "its script dev/eval/export_hf.py writes a Hugging Face folder of the file",
 )
 _BEGINNINGS = {
     **dict.fromkeys((number.to_bytes(4, "little") for number in (20240326, 20240520, 20240803)), _LLM_C),
