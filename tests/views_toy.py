@@ -6,9 +6,11 @@ from typing import Any
 
 import torch
 
+from orrery.data.pictures.preparing import for_size
 from orrery.exchange.reading.read import Stored
 from orrery.families import load_family
 from orrery.language_model.model import LanguageModel
+from orrery.nn.inputs import Images
 from orrery.page.views._inside import Inside
 from orrery.page.views._view import ViewSubject
 from orrery.text import Tokenizer
@@ -30,7 +32,9 @@ def language_model_of(
     config = {**_with_vocabulary(rules.TINY, (tokenizer or TOKENIZER).size), **config}
     model = randomised(rules.spec(config).build(0).to(dtype).eval())
     known = tokenizer if model.spec.vocabulary or model.spec.target_vocabulary else None
-    return LanguageModel(Stored(Path("tiny"), model, family, config, tokenizer=known))
+    read = next((each for each in model.spec.inputs.values() if isinstance(each, Images)), None)
+    prepared = None if read is None else dict(for_size(read.rows, read.columns, read.channels).content)
+    return LanguageModel(Stored(Path("tiny"), model, family, config, tokenizer=known, pictures=prepared))
 
 
 def subject_of(

@@ -3,6 +3,7 @@
 import gzip
 import io
 import lzma
+import tarfile
 from functools import lru_cache
 
 import pytest
@@ -59,6 +60,22 @@ def parquet(compression="snappy"):
     return file.getvalue()
 
 
+@lru_cache(maxsize=1)
+def samples():
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        for name, content in (
+            ("a/1.png", b"\x89PNG"),
+            ("a/1.cls", b"0"),
+            ("a/2.jpg", b"x"),
+            ("a/2.json", b'{"n": "\xc3\xa9"}'),
+        ):
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return file.getvalue()
+
+
 def place(content, share):
     return min(int(share * len(content)), max(len(content) - 1, 0))
 
@@ -110,7 +127,7 @@ def read_or_refuse(file):
 
 
 def test_no_format_is_forgotten():
-    assert {*SOUND, ".parquet"} == {*formats.SUFFIXES, *formats.ROWS}
+    assert {*SOUND, ".parquet", ".tar"} == {*formats.SUFFIXES, *formats.ROWS}
 
 
 @pytest.mark.parametrize("suffix", SOUND)
@@ -146,4 +163,11 @@ def test_a_damaged_parquet_file_is_read_or_refused(compression, tmp_path_factory
     pytest.importorskip("pyarrow")
     file = tmp_path_factory.getbasetemp() / "damaged.parquet"
     file.write_bytes(damage(parquet(compression)))
+    read_or_refuse(file)
+
+
+@given(damages())
+def test_a_damaged_archive_of_samples_is_read_or_refused(tmp_path_factory, damage):
+    file = tmp_path_factory.getbasetemp() / "damaged.tar"
+    file.write_bytes(damage(samples()))
     read_or_refuse(file)

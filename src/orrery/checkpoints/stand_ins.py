@@ -1,4 +1,4 @@
-"""What lies in the place of a file that was not fetched: a pointer of git-lfs, a page of the web, a refusal."""
+"""What lies in the place of a file of weights: a pointer of git-lfs, a page, a refusal, another program's numbers."""
 
 import stat
 from pathlib import Path
@@ -10,7 +10,16 @@ _REFUSAL = (
     "is the answer to a download that was refused, not the file",
     "accept the licence on the model's page, run: hf auth login, and fetch the file again",
 )
+_LLM_C = (
+    "holds the numbers of llm.c, whose form is its own",
+    "its script dev/eval/export_hf.py writes a Hugging Face folder of the file",
+)
 _BEGINNINGS = {
+    **dict.fromkeys((number.to_bytes(4, "little") for number in (20240326, 20240520, 20240803)), _LLM_C),
+    b"24ka": (
+        "holds the numbers of llama2.c, whose form is its own",
+        "take the .pt of the same model: orrery import FILE NEW --allow-pickle",
+    ),
     b"version https://git-lfs": ("is a pointer of git-lfs to the file, not the file", "run 'git lfs pull' beside it"),
     **dict.fromkeys((b"<!doctype", b"<html", b"<head", b"<?xml"), _PAGE),
     **dict.fromkeys(

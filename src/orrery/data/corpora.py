@@ -210,6 +210,17 @@ def _files(path: Path) -> tuple[Path, list[Path]]:
     return path, files
 
 
+def archives_in(folder: Path) -> list[Path]:
+    """Return the archives of samples in a folder; of another path nothing.
+
+    Raises:
+        DataError: they are those of several parts of a data set.
+    """
+    files = sorted(folder.glob("*.tar"))
+    _refuse_parts(folder, files)
+    return files
+
+
 def _refuse_parts(path: Path, files: Sequence[Path]) -> None:
     """Raise `DataError` where files or folders are named as the parts of a data set: all would be trained on as one."""
     found: dict[Path, dict[str, str]] = {}  # by the folder: parts lie side by side, as src/train.md and test/ do not

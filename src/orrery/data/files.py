@@ -26,6 +26,7 @@ NAMED = 3
 
 _OPEN: dict[str, Callable[[Path, str], Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 _MARK = b"\xef\xbb\xbf"
+_CONVERT = "it is perhaps not UTF-8: convert it, as from Windows `iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW`"
 HEAD = 4096
 """Bytes that tell how a file writes its letters."""
 
@@ -171,4 +172,4 @@ def decode(content: bytes, where: str, invalid: Invalid, offset: int = 0) -> str
 
 
 def _advice(content: bytes, bad: int) -> str:
-    return "few bytes are bad: mend them" if bad < len(content) / 1000 else "it is perhaps not UTF-8: convert it"
+    return "few bytes are bad: mend them" if bad < len(content) / 1000 else _CONVERT

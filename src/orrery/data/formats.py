@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from orrery.data.files import Faults, decode, open_text
-from orrery.data.readers import bio, conllu, html, json_records, parquet, tables, translation_units
+from orrery.data.readers import bio, conllu, html, json_records, parquet, samples, tables, translation_units
 from orrery.data.readers.columns import are_numbers, check_columns, text_of
 from orrery.data.records import Document, Sentence
 from orrery.errors import DataError
@@ -25,6 +25,7 @@ ROWS: dict[str, Callable[[Path, tuple[str, ...], Faults], Rows]] = {
     ".tsv": tables.read_tsv,
     ".tab": tables.read_tsv,
     ".parquet": parquet.read_rows,
+    ".tar": samples.read_samples,
     **dict.fromkeys(MEMORIES, translation_units.read_units),
 }
 SENTENCES: dict[str, Callable[[Path, Faults], Iterator[Sentence]]] = {
@@ -33,13 +34,17 @@ SENTENCES: dict[str, Callable[[Path, Faults], Iterator[Sentence]]] = {
     ".bio": bio.read_sentences,
 }
 WHOLE: dict[str, Callable[[Path, Faults], str]] = dict.fromkeys((".html", ".htm", ".xhtml"), html.read_text)
-SUFFIXES = (*TEXT, *WHOLE, *(suffix for suffix in ROWS if suffix not in (".json", *MEMORIES)), *SENTENCES)
-"""What is read of a folder. A .json file beside others more often describes them than holds their text."""
+SUFFIXES = (*TEXT, *WHOLE, *(suffix for suffix in ROWS if suffix not in (".json", ".tar", *MEMORIES)), *SENTENCES)
+"""What is read of a folder. A .json file beside others more often describes them than holds their text, and an archive
+holds pictures or is none of ours."""
 
 _ARRAYS = "write its texts as JSON lines, its pictures as .png into a folder for each label"
+_MATLAB = (
+    "with scipy, as of SVHN: python -c \"import numpy, scipy.io; f = scipy.io.loadmat('FILE'); "
+    "numpy.savez('NEW.npz', images=f['X'].transpose(3, 0, 1, 2), labels=f['y'])\"; and name NEW.npz"
+)
 REFUSED = {
     ".zip": "unpack it: `unzip FILE`",
-    ".tar": "unpack it: `tar xf FILE`",
     ".tgz": "unpack it: `tar xf FILE`",
     ".zst": "decompress it: `zstd -d FILE`",
     ".7z": "unpack it: `7z x FILE`",
@@ -49,7 +54,7 @@ REFUSED = {
     ".npy": _ARRAYS,
     ".npz": _ARRAYS,
     ".h5": _ARRAYS,
-    ".mat": _ARRAYS,
+    ".mat": _MATLAB,
     ".tfrecord": "write it as Parquet or JSON lines",
     ".spacy": "write JSON lines: a text, and entities as [start, end, label]",
     ".xlsx": "save it as CSV",
@@ -138,5 +143,7 @@ def _of_sentences(sentences: Iterator[Sentence], name: str) -> Iterator[Document
 def _reader(readers: Mapping[str, R], file: Path, what: str) -> R:
     suffix = format_of(file)
     if suffix not in readers:
-        raise DataError(f"{file}: no file of {what}", f"{what} are read from {', '.join(readers)} files")
+        raise DataError(
+            f"{file}: no file of {what}", f"{what} are read from {', '.join(readers)} files: name a copy by its form"
+        )
     return readers[suffix]

@@ -10,8 +10,10 @@ from orrery.data import corpora, generated, sets
 from orrery.data.files import Faults
 from orrery.data.formats import MEMORIES, ROWS, SENTENCES, format_of, read_rows
 from orrery.data.readers.columns import are_numbers
+from orrery.data.readers.stacks import stacks_of
 from orrery.data.records import Document, Pair, Sentence
 from orrery.data.rows.pair_columns import find_pair_columns, read_column_pairs
+from orrery.errors import DataError
 
 Record = Document | Sentence | Pair
 
@@ -53,6 +55,9 @@ def overview(
 def _opened(source: str, target: str | None, column: str) -> tuple[Overview, Iterator[Record]]:
     if target is not None or sets.is_parallel(source):
         return Overview("pairs"), corpora.read_pairs(source, target, empty="keep")
+    if stacks_of(Path(source)) is not None:
+        hint = "`orrery finetune image-classification --from MODEL --train FILE` reads them, and tells their labels"
+        raise DataError(f"{source}: labelled pictures in arrays, and no texts", hint)
     if column == corpora.COLUMN and (columns := _pair_columns(source)):
         return Overview("pairs"), read_column_pairs(source, columns)
     documents = corpora.read_corpus(source, column=column)

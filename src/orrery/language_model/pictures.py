@@ -13,8 +13,8 @@ from torch import Tensor
 from orrery.data.pictures.addresses import content_of, is_address
 from orrery.data.pictures.files import pixels_of, read_file, read_pixels
 from orrery.data.pictures.pillow import pillow
-from orrery.data.pictures.preparing import Preparation, fitted, for_size, in_channels, preparation
-from orrery.errors import UsageError
+from orrery.data.pictures.preparing import FAMILIES, Preparation, fitted, for_size, in_channels, preparation
+from orrery.errors import ModelFileError, UsageError
 from orrery.exchange.reading.files import PICTURES
 from orrery.exchange.reading.read import Stored
 from orrery.exchange.stored import device_of
@@ -90,8 +90,18 @@ def reads_pictures(stored: Stored) -> Images | None:
 
 
 def preparation_of(stored: Stored, read: Images) -> Preparation:
-    """Return how the pictures of a model are prepared: by its file, or as ViT's are where it has none."""
+    """Return how the pictures of a model are prepared: by its file, or as ViT's are where it has none.
+
+    Raises:
+        ModelFileError: there is no file, and its family prepares them otherwise than ViT.
+    """
     if stored.pictures is None:
+        if kind := FAMILIES.get(stored.family or ""):
+            raise ModelFileError(
+                f"{stored.folder} has no {PICTURES}, and pictures of {stored.family} are not prepared as ViT's are",
+                f'get it from the source of the model; the usual one holds {{"image_processor_type": '
+                f'"{kind}ImageProcessor"}}',
+            )
         return for_size(read.rows, read.columns, read.channels)
     named = {"image_processor_type", "feature_extractor_type", "size"} & set(stored.pictures)
     size = {} if named else {"size": {"height": read.rows, "width": read.columns}}

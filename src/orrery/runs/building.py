@@ -7,10 +7,11 @@ from typing import Any, TypeVar
 from orrery.checkpoints.json_file import read_json
 from orrery.data.batches.seeds import derive_seed
 from orrery.data.corpora import read_corpus
-from orrery.data.pictures.preparing import Preparation, for_size, preparation
+from orrery.data.pictures.preparing import Preparation, for_size
 from orrery.errors import DataError, UsageError
 from orrery.families import initial_stds, load_family, part_of_texts, spec_of
 from orrery.kernels.processor import this_processor
+from orrery.language_model.pictures import preparation_of
 from orrery.models.dropout import pattern_dropout, with_dropout
 from orrery.models.heads import HeadSettings
 from orrery.models.initialise import STD, initialise
@@ -89,11 +90,10 @@ class Assembled:
 
 def pictures_of(spec: ModelSpec, base: Base | None) -> tuple[Preparation, tuple[int, int, int]] | None:
     """Return how a model's pictures are prepared, as its base's or as ViT's are, and their shape; of others nothing."""
-    content = None if base is None else base.stored.pictures
     read = next((each for each in spec.inputs.values() if isinstance(each, Images)), None)
     if read is None:
         return None
-    own = for_size(read.rows, read.columns, read.channels) if content is None else preparation(content)
+    own = for_size(read.rows, read.columns, read.channels) if base is None else preparation_of(base.stored, read)
     return own, read.shape
 
 

@@ -5,10 +5,11 @@ import json
 
 import pytest
 
-from orrery.data.rows.conversations import read_conversations
+from orrery.data.rows.conversations import read_conversations, refuse_untaught
 from orrery.data.rows.preferences import PreferenceColumns, read_preferences
 from orrery.data.rows.prompts import read_prompts
 from orrery.errors import DataError
+from orrery.text.chat.messages import text_of
 
 ASKED, GOOD, BAD = "A joke?", "Knock.", "No."
 
@@ -41,6 +42,7 @@ CHATS = {
     "anthropic": {"system": [{"type": "text", "text": "Be brief."}], "messages": MESSAGES},
     "cohere": {"messages": [said("System", "Be brief."), said("User", ASKED), said("Chatbot", GOOD)]},
     "capybara": {"system": "Be brief.", "source": "x", "conversation": [{"input": ASKED, "output": GOOD}]},
+    "ultrachat": {"id": "0", "system": "Be brief.", "data": [ASKED, GOOD]},
     "rounds": {"system": "Be brief.", "conversation": [{"human": ASKED, "assistant": GOOD}]},
     "openai's preferences": {"input": {"messages": [said("system", "Be brief."), MESSAGES[0]]},
                              "preferred_output": MESSAGES[1:], "non_preferred_output": [said("assistant", BAD)]},
@@ -53,6 +55,8 @@ PAIRS = {
     "llama-factory": {"conversations": [{"from": "human", "value": ASKED}],
                       "chosen": {"from": "gpt", "value": GOOD}, "rejected": {"from": "gpt", "value": BAD}},
     "axolotl": {"messages": [MESSAGES[0]], "chosen": MESSAGES[1], "rejected": said("assistant", BAD)},
+    "ms-swift": {"messages": MESSAGES, "rejected_response": BAD},
+    "ms-swift's messages": {"messages": MESSAGES, "rejected_messages": [MESSAGES[0], said("assistant", BAD)]},
     "nectar": {"prompt": f"\n\nHuman: {ASKED}\n\nAssistant: ", "answers": [
         {"answer": BAD, "model": "x", "rank": 2.0}, {"answer": GOOD, "model": "y", "rank": 1.0}]},
     "ultrafeedback": {"instruction": ASKED, "models": ["x", "y"], "completions": [
@@ -111,6 +115,61 @@ def test_calls_of_functions_are_the_same_in_every_layout(tmp_path, layout):
     assert found.beside == {"tools": [{"type": "function", "function": TOOL}]}
 
 
+def test_blocks_of_anthropic_are_calls_results_and_thoughts(tmp_path):
+    use = {"type": "tool_use", "id": "1", "name": "weather", "input": {"city": "Bern"}}
+    result = {"type": "tool_result", "tool_use_id": "1", "content": [{"type": "text", "text": "rain"}]}
+    thought = {"type": "thinking", "thinking": "Look.", "signature": "x"}
+    turns = [said("user", [{"type": "text", "text": "Rain?"}]), said("assistant", [thought, use])]
+    turns += [
+        said("user", [result, {"type": "text", "text": "So?"}]),
+        said("assistant", [{"type": "text", "text": "Yes."}]),
+    ]
+    schema = {"name": "weather", "description": "of a city", "input_schema": TOOL["parameters"]}
+    (found,) = read_conversations(written(tmp_path, [{"messages": turns, "tools": [schema]}]), check=refuse_untaught)
+    asked, called, gave, further, answered = found.messages
+    assert [text_of(each) for each in (asked, gave, further, answered)] == ["Rain?", "rain", "So?", "Yes."]
+    assert called["reasoning_content"] == "Look."
+    assert called["tool_calls"] == [{"id": "1", "type": "function", "function": CALL}]
+    assert (gave["role"], gave["tool_call_id"], gave["name"]) == ("tool", "1", "weather")
+    assert found.beside == {"tools": [{"type": "function", "function": TOOL}]}
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        ({"messages": [said("user", [{"type": "image_url", "image_url": {"url": "x"}}]), MESSAGES[1]]}, "image_url"),
+        ({"conversations": [{"from": "human", "value": "<image> What?"}, {"from": "gpt", "value": GOOD}],
+          "image": "a.png"}, "column 'image'"),
+        ({"prompt": ASKED, "chosen": GOOD, "rejected": BAD, "images": ["a.png"]}, "column 'images'"),
+    ],
+)  # fmt: skip
+def test_what_is_seen_in_a_conversation_is_refused_and_not_left_out(tmp_path, row, says):
+    file = written(tmp_path, [row])
+    with pytest.raises(DataError, match=rf"x\.jsonl:1: .*{says}"):
+        list((read_preferences if "rejected" in row else read_conversations)(file))
+
+
+def test_chatgpts_export_is_read_from_its_beginning_to_what_was_seen_last(tmp_path):
+    def entry(parent, role=None, kind="text", *said):
+        message = role and {"author": {"role": role}, "content": {"content_type": kind, "parts": list(said)}}
+        return {"parent": parent, "message": message, "children": []}
+
+    nodes = {
+        "z": entry("s", "user", "text", ASKED), "a": entry(None), "s": entry("a", "system", "text", ""),
+        "g": entry("z", "assistant", "text", GOOD), "b": entry("z", "assistant", "text", BAD),
+    }  # fmt: skip
+    rows = [{"title": "x", "mapping": nodes, "current_node": "g"}]
+    (tmp_path / "conversations.json").write_text(json.dumps(rows))
+    (found,) = read_conversations(tmp_path / "conversations.json")
+    assert texts(found.messages) == texts(MESSAGES)
+    nodes["g"] = entry("z", "assistant", "code", GOOD)
+    with pytest.raises(DataError, match=r":1: message 1 has a part of the type 'code'"):
+        list(read_conversations(written(tmp_path, rows)))
+    nodes["z"] = entry("g", "user", "text", ASKED)
+    with pytest.raises(DataError, match=r":1: message \d has a part of the type 'code'"):
+        list(read_conversations(written(tmp_path, rows)))
+
+
 def test_a_call_that_is_none_is_refused_with_its_message(tmp_path):
     row = {"conversations": [{"from": "human", "value": "Rain?"}, {"from": "function_call", "value": "weather(Bern)"}]}
     with pytest.raises(DataError, match=r"x\.jsonl:1: message 1 is no call with a name and arguments in JSON"):
@@ -161,6 +220,14 @@ def test_threads_of_a_tree_and_its_table(tmp_path):
 def test_kto_beside_a_conversation_and_labels_of_steps(tmp_path):
     rows = [{"conversations": MESSAGES, "kto_tag": good} for good in (True, False)]
     assert [each.chosen is not None for each in read_preferences(written(tmp_path, rows))] == [True, False]
+    rows = [{"messages": MESSAGES, "label": good} for good in (True, False)]
+    assert [each.chosen is not None for each in read_preferences(written(tmp_path, rows))] == [True, False]
+    for tag in ("label", "kto_tag"):
+        with pytest.raises(DataError, match=r"x\.jsonl:1: .* not desirable") as error:
+            list(read_conversations(written(tmp_path, [{"messages": MESSAGES, tag: False}])))
+        assert "--loss kto" in error.value.hint
+        (found,) = read_conversations(written(tmp_path, [{"messages": MESSAGES, tag: True}]))
+        assert texts(found.messages) == texts(MESSAGES)
     with pytest.raises(DataError, match="labels of the steps of an answer"):
         list(read_preferences(written(tmp_path, [{"prompt": "a", "completions": ["b"], "labels": [True]}])))
 

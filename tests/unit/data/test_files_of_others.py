@@ -14,7 +14,6 @@ from orrery.errors import DataError
 from orrery.text.languages import language_token
 from tiny_models import TOKENIZER
 
-OPEN_IMAGES = "ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax\na,x,/m/01,1,0.1,0.2,0.1,0.2\n"
 INFO = json.dumps({"a": {"file_name": "alpaca.json"}, "b": {"hf_hub_url": "x/y"}})
 PANOPTIC = {"image_id": 1, "file_name": "1.png", "segments_info": [{"id": 1, "category_id": 1}]}
 COCO = json.dumps(
@@ -29,7 +28,6 @@ CASES: dict[str, tuple[str, str, Callable[..., object], str, str]] = {
     "LLaMA-Factory's list": ("dataset_info.json", INFO, read_rows, "LLaMA-Factory", "alpaca.json"),
     "COCO's masks": ("instances.json", COCO, read_masked, "COCO's masks", "annToMask"),
     "COCO's panoptic masks": ("panoptic.json", COCO, read_boxed, "panoptic", "instances_"),
-    "Open Images' boxes": ("boxes.csv", OPEN_IMAGES, read_boxed, "Open Images", "fiftyone"),
     "a quoted line end": ("a.tsv", 'text\tlabel\n"a\nb"\tc\n', read_rows, "in quotes over several", "mend it"),
 }
 

@@ -54,7 +54,7 @@ def test_a_reply_of_weight_0_is_read_and_not_learnt(tmp_path: Path, form: str, p
     [[0, 1], [False, True], [0.0, 1.0], [0, None], [False, None]],
     ids=["0", "false", "0.0", "alone", "false alone"],
 )
-@pytest.mark.parametrize("field", ["weight", "train"])
+@pytest.mark.parametrize("field", ["weight", "train", "loss", "loss_scale"])
 def test_every_spelling_of_no_counts(tmp_path: Path, given: list[Any], field: str) -> None:
     assert REPLIES[0] not in (text := learnt(read(tmp_path, rows(given, field))))
     assert REPLIES[1] in text
@@ -77,6 +77,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "all false": (rows([False, False], "train"), "every reply of the assistant has the weight 0"),
     "no number": (rows([float("nan"), 1]), "message 1 has weight NaN, which says neither"),
     "a share to train": (rows([0.5, 1], "train"), "message 1 has train 0.5, which says neither"),
+    "a loss of another size": (rows([2, 1], "loss_scale"), "message 1 has loss_scale 2, which says neither"),
+    "parts of a reply": (
+        changed(1, train_detail=[{"begin_offset": 0, "end_offset": 2, "train": True}]),
+        "message 1 has train_detail, parts of a reply",
+    ),
     "a share and no": (changed(1, weight=0.5, train=False), "message 1 has weight 0.5 and train False"),
     "two": (rows([2, 1]), "message 1 has weight 2, which says neither"),
     "one and a half": (rows([1.5, 1]), "message 1 has weight 1.5, which says neither"),

@@ -1,6 +1,8 @@
 """Pictures with labels, boxes, masks and captions in the layouts that sets are published in."""
 
+import io
 import json
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -74,6 +76,35 @@ def test_labels_of_folders_are_no_parts_and_no_lists(tmp_path: Path, caplog: pyt
     refused(read_pictures, tmp_path / "far.csv", "nothing is fetched")
 
 
+def archived(place: Path, *files: tuple[str, bytes]) -> None:
+    place.parent.mkdir(exist_ok=True)
+    with tarfile.open(place, "w") as archive:
+        for name, content in files:
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+
+
+def test_samples_of_webdataset_are_rows(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    other = write_png(torch.ones(1, 30, 40, dtype=torch.uint8))
+    first = (("s/1.png", PNG), ("s/1.cls", b"0"), ("s/1.txt", b"a cat\n"), ("s/1.npy", b"x"))
+    archived(tmp_path / "w/train-0.tar", *first, ("s/2.PNG", other), ("s/2.json", b'{"label": "dog", "caption": "b"}'))
+    archived(tmp_path / "w/train-1.tar", ("s/3.jpg", PNG), ("s/3.cls", b"1"), ("s/3.txt", b"two"))
+    assert targets(read_pictures, tmp_path / "w/train-0.tar") == ["0", "dog"]
+    assert targets(read_pictures, tmp_path / "w") == ["0", "dog", "1"]
+    found = list(read_pictures(str(tmp_path / "w")))
+    assert torch.equal(found[1].pixels(), torch.ones(1, 30, 40, dtype=torch.uint8))
+    assert targets(read_captioned, tmp_path / "w/train-1.tar") == [("two",)]
+    assert "the .npy of its samples is not read" in caplog.text
+    archived(tmp_path / "w/val-0.tar", ("1.png", PNG), ("1.cls", b"1"))
+    refused(read_pictures, tmp_path / "w", "holds the parts of a data set")
+    archived(tmp_path / "backup.tar", ("docs/a.txt", b"text"))
+    refused(read_pictures, tmp_path / "backup.tar", "first files, docs/a, are no sample", "tar xf")
+    with (tmp_path / "w/train-0.tar").open("r+b") as file:
+        file.truncate(1500)
+    refused(read_pictures, tmp_path / "w/train-0.tar", "no archive, or a damaged one")
+
+
 def coco(image: dict[str, Any], **more: Any) -> dict[str, Any]:
     box = {"id": 1, "image_id": 7, "category_id": 1, "bbox": [1, 2, 3, 4]}
     return {"images": [{"id": 7, **image}], "annotations": [box], "categories": [{"id": 1, "name": "cat"}], **more}
@@ -93,6 +124,31 @@ def test_boxes_of_lvis_and_of_a_row_each(tmp_path: Path) -> None:
     assert [(each.label, each.box) for each in things] == [("cat", (1, 2, 9, 10)), ("dog", (3, 3, 7, 9))]
     put(tmp_path / "a.json", coco({"file_name": "train2017/7.png", "height": 40, "width": 30}))
     refused(read_boxed, tmp_path / "a.json", "its file has 30 rows and 40 columns, its annotations are of 40 and 30")
+
+
+def test_boxes_of_open_images_are_shares_with_names_beside(tmp_path: Path) -> None:
+    put(tmp_path / "train/i0.png")
+    put(tmp_path / "train-annotations-bbox.csv", "ImageID,Source,LabelName,Confidence,XMin,XMax,YMin,YMax,IsGroupOf\n"
+        "i0,xclick,/m/01,1,0.25,0.5,0.1,0.9,0\ni0,xclick,/m/02,1,0,1,0,1,1\n")  # fmt: skip
+    (things,) = targets(read_boxed, tmp_path / "train-annotations-bbox.csv")
+    assert [each.label for each in things] == ["/m/01", "/m/02"]
+    put(tmp_path / "class-descriptions-boxable.csv", "/m/01,Cat\n/m/02,Dog\n")
+    (things,) = targets(read_boxed, tmp_path / "train-annotations-bbox.csv")
+    assert [(each.label, each.crowd) for each in things] == [("Cat", False), ("Dog", True)]
+    assert things[0].box == pytest.approx((10, 3, 10, 24))
+
+
+def test_categories_of_one_name_are_told_apart_where_both_have_boxes(tmp_path: Path) -> None:
+    put(tmp_path / "7.png")
+    named = [{"id": 0, "name": "cat"}, {"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}]
+    content = coco({"file_name": "7.png"}, categories=named)
+    put(tmp_path / "a.json", content)  # Roboflow names the whole set as its first category, which has no box
+    assert [[each.label for each in things] for things in targets(read_boxed, tmp_path / "a.json")] == [["cat"]]
+    content["annotations"].append({**content["annotations"][0], "category_id": 0})
+    put(tmp_path / "a.json", content)
+    assert [each.label for each in targets(read_boxed, tmp_path / "a.json")[0]] == ["cat (1)", "cat (0)"]
+    put(tmp_path / "a.json", {**content, "categories": [*named, {"id": 2, "name": "cow"}]})
+    refused(read_boxed, tmp_path / "a.json", "two of its categories have one id")
 
 
 def test_yolo_takes_cvats_names_and_no_two_parts_as_one(tmp_path: Path) -> None:

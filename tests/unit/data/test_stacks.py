@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from orrery.cli.places import _data as checked_source
+from orrery.data.overview import overview
 from orrery.data.rows.pictures import read_pictures
 from orrery.errors import DataError
 
@@ -69,6 +70,14 @@ def test_cifars_batches_are_read_by_their_parts(write, tmp_path):
         list(read_pictures(str(tmp_path)))
 
 
+def test_arrays_of_pictures_are_shown_as_no_texts(tmp_path):
+    as_bytes(tmp_path)
+    with pytest.raises(DataError, match="holds the parts of CIFAR"):
+        overview(str(tmp_path), None, 3, "text")  # its list of labels was shown as the one document
+    with pytest.raises(DataError, match="labelled pictures in arrays, and no texts"):
+        overview(f"{tmp_path}/train", None, 3, "text")
+
+
 def test_a_batch_that_would_run_something_or_does_not_fit_is_refused(tmp_path):
     cifar_10(tmp_path)
     (tmp_path / "test_batch").write_bytes(pickle.dumps({"labels": print}))
@@ -100,3 +109,31 @@ def test_arrays_of_numpy_are_read_by_their_parts(tmp_path):
     }.items():  # fmt: skip
         with pytest.raises(DataError, match=says):
             list(read_pictures(f"{tmp_path}/{name}.npz"))
+
+
+def test_kmnists_and_stl_10s_two_files_are_read_by_their_parts(tmp_path):
+    grey, numbers = PIXELS[:, :784].reshape(6, 28, 28), np.array(NUMBERS, np.uint8)
+    for part, rows in (("train", slice(0, 4)), ("test", slice(4, 6))):
+        np.savez(tmp_path / f"kmnist-{part}-imgs.npz", grey[rows])
+        np.savez(tmp_path / f"kmnist-{part}-labels.npz", numbers[rows])
+    for source in (f"{tmp_path}/test", f"{tmp_path}/kmnist-test-imgs.npz"):
+        found = list(read_pictures(checked_source(source)))
+        assert [row.target for row in found] == ["0", "2"]
+        assert np.array_equal(found[1].pixels()[0].numpy(), grey[5])
+    with pytest.raises(DataError, match=r"holds pictures in kmnist-test-imgs\.npz, kmnist-train-imgs\.npz"):
+        list(read_pictures(str(tmp_path)))
+    (tmp_path / "kmnist-test-labels.npz").unlink()
+    with pytest.raises(DataError, match=r"kmnist-test-labels\.npz, the labels of .* is missing"):
+        list(read_pictures(f"{tmp_path}/test"))
+    stl = tmp_path / "stl"
+    stl.mkdir()
+    colours = RNG.integers(0, 256, (2, 3, 96, 96), dtype=np.uint8)
+    colours.swapaxes(2, 3).tofile(stl / "train_X.bin")  # written by columns, as MATLAB does
+    np.array([3, 1], np.uint8).tofile(stl / "train_y.bin")
+    (stl / "class_names.txt").write_text("\n".join(NAMES))
+    found = list(read_pictures(checked_source(f"{stl}/train")))
+    assert [row.target for row in found] == ["bird", "plane"]
+    assert np.array_equal(np.stack([row.pixels().numpy() for row in found]), colours)
+    (stl / "train_y.bin").write_bytes(b"\1")
+    with pytest.raises(DataError, match="are no pictures for 1 labels"):
+        list(read_pictures(str(stl)))

@@ -147,6 +147,10 @@ def test_a_layer_that_is_not_there_is_refused(tmp_path):
         list(read_tagged(file(tmp_path, "A\tO\n\n", "x.conll"), "xpos"))
     with pytest.raises(DataError, match="no column of words"):
         list(read_tagged(file(tmp_path, '{"a": 1}\n', "x.jsonl")))
+    kaggle = file(tmp_path, "Sentence #,Word,Tag\n1,Thousands,O\n,of,O\n", "x.csv")
+    with pytest.raises(DataError) as error:
+        list(read_tagged(kaggle))
+    assert "a word and its tag a line" in error.value.hint
 
 
 def test_a_label_never_seen_and_a_single_one_are_refused(tmp_path):

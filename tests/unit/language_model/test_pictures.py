@@ -1,6 +1,7 @@
 """Images on their way into a model, against the definitions of what is done to them."""
 
 import base64
+import json
 from dataclasses import replace
 from urllib.parse import quote
 
@@ -72,6 +73,14 @@ def test_the_models_own_settings_are_kept(lm):
     torch.testing.assert_close(images_of(own, pixels)[0].double(), expected.permute(2, 0, 1), rtol=0, atol=1e-6)
     with pytest.raises(ModelFileError, match="do_thumbnail"):
         images_of(replace(lm.stored, pictures={"do_thumbnail": True}), pixels)
+
+
+def test_a_family_whose_file_is_missing_is_not_prepared_as_vits(lm):
+    lacking = replace(lm.stored, family="clip", pictures=None)
+    with pytest.raises(ModelFileError, match=r"no preprocessor_config\.json, and pictures of clip") as error:
+        images_of(lacking, PIXELS)
+    told = json.loads(error.value.hint.partition(" holds ")[2])
+    assert images_of(replace(lacking, pictures=told), PIXELS).shape == (1, 3, 224, 224)
 
 
 @pytest.mark.parametrize(

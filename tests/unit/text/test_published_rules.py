@@ -292,7 +292,7 @@ def test_a_list_of_pieces_without_its_sentencepiece_model_is_not_asked_for_merge
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("rwkv_vocab.txt", b"1 '\\x00' 1\n"),
+        ("pieces.vocab", b"1 '\\x00' 1\n"),
         ("bpe_simple_vocab.txt.gz", b"\x1f\x8b\x08\x00"),
         ("nfkc.bin", b"\x00\xff"),
     ],
@@ -305,6 +305,22 @@ def test_a_vocabulary_of_an_unknown_name_is_told_which_names_are_known(tmp_path,
     with pytest.raises(ModelFileError, match="no such tokenizer") as raised:
         load_tokenizer(tmp_path)
     assert "vocab.json with merges.txt" in str(raised.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "what"),
+    [
+        ("rwkv_vocab_v20230424.txt", None, "takes the longest piece"),
+        ("vocab.txt", "RwkvTokenizer", "takes the longest piece"),
+        ("vocab.txt", "BertJapaneseTokenizer", "lets MeCab"),
+    ],
+)
+def test_a_vocabulary_that_no_tokenizer_json_can_hold_is_refused_by_what_its_program_does(tmp_path, name, said, what):
+    (tmp_path / name).write_text("1 'a' 1\n")
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert", "tokenizer_class": said}))
+    with pytest.raises(ModelFileError, match=f"{what}.* not done here") as raised:
+        load_tokenizer(tmp_path)
+    assert ("20B_tokenizer" in raised.value.hint) is ("piece" in what)
 
 
 @pytest.fixture(scope="module")

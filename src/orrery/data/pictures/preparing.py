@@ -57,6 +57,11 @@ KINDS: Mapping[str, Mapping[str, Any]] = {
     },
 }  # fmt: skip
 """What the class of a processor means where its file says nothing, by the beginning of its name in transformers."""
+FAMILIES: Mapping[str, str] = {
+    "clip": "CLIP", "clip_vision_model": "CLIP", "siglip": "Siglip", "siglip_vision_model": "Siglip", "blip": "Blip",
+    "deit": "DeiT", "dinov2": "Bit", "segformer": "Segformer", "yolos": "Yolos",
+}  # fmt: skip
+"""The class of the processor of families, by their model_type, whose pictures are not prepared as ViT's are."""
 _ENDS = ("ImageProcessorFast", "ImageProcessorPil", "ImageProcessor", "FeatureExtractor")
 HARMLESS = frozenset({
     "image_processor_type", "feature_extractor_type", "processor_class", "do_convert_rgb", "do_reduce_labels",

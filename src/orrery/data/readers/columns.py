@@ -94,6 +94,12 @@ def separated_otherwise(names: Collection[str]) -> str:
     return f" (perhaps {mark!r} separates them: CSV takes commas, .tsv takes tabs)" if mark else ""
 
 
+def with_commas(mark: str = ";") -> str:
+    """Return a hint with the command that writes a table again, whose columns a mark separates."""
+    program = f"import csv, sys; csv.writer(sys.stdout).writerows(csv.reader(sys.stdin, delimiter='{mark}'))"
+    return f'save it with commas and .csv, or with tabs and .tsv: python -c "{program}" < FILE > NEW.csv'
+
+
 def _remark(names: Collection[str]) -> str:
     guess = separated_otherwise(names)
     return guess or "; choose one with `column`; 1, 2, ... are the columns of a table without a line of names"

@@ -30,7 +30,10 @@ def read_idx(file: Path, axes: int) -> NDArray[np.uint8]:
     with open_binary(file) as stream:
         head = stream.read(4)
         if len(head) < 4 or head[:2] != b"\0\0":
-            raise DataError(f"{file} is no IDX file", "it begins with two zeros, a type and a number of axes")
+            raise DataError(
+                f"{file} is no IDX file",
+                "pictures are read from folders, IDX, .npz, .tar, and tables: .csv, .tsv, .jsonl, .parquet",
+            )
         if (head[2], head[3]) != (BYTES, axes):
             raise DataError(
                 f"{file} holds the type {head[2]:#x} in {head[3]} axes; wanted are bytes in {axes}",

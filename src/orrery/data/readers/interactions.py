@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from orrery.data.corpora import read_placed_rows
 from orrery.data.files import Invalid, bad_record, kept, read_lines
 from orrery.data.formats import COMPRESSED
-from orrery.data.readers.columns import are_numbers, check_columns, separated_otherwise, truth_of
+from orrery.data.readers.columns import are_numbers, check_columns, separated_otherwise, truth_of, with_commas
 from orrery.errors import DataError
 
 USERS = ("user", "userid", "uid", "session", "sessionid", "reviewerid", "customerid", "visitorid", "username")
@@ -19,13 +19,19 @@ ITEMS = (
     "item", "itemid", "movieid", "parentasin", "asin", "productid", "iid", "businessid", "articleid", "bookid", "isbn",
     "artistid", "songid", "trackid", "videoid", "newsid", "gameid", "appid", "aid",
 )  # fmt: skip
-TIMES = ("time", "timestamp", "unixreviewtime", "eventtime", "datetime", "date", "createdat", "tdat")
+TIMES = (
+    "time", "timestamp", "unixreviewtime", "eventtime", "datetime", "date", "createdat", "tdat", "ts", "eventdate",
+)  # fmt: skip
 """Names of columns in small letters, without what parts their words, the likeliest first."""
 TAKEN = ("label", "click", "clicked", "is_click")
 """Columns whose 0 says that an item was shown and not taken."""
+MISSING = frozenset({"NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None"})
+"""What pandas reads as no value: as a name it would make one user of all that have none."""
 PUBLISHED = ("user", "item", "rating", "time")
 """The fields of MovieLens' files without a line of names, in their order."""
-SEPARATORS = {".dat": "::", ".data": "\t", ".base": "\t", ".test": "\t"}
+SPACED = ".txt"
+"""SASRec's file: a user and an item a line, blanks between, in the order of time."""
+SEPARATORS = {".dat": "::", ".data": "\t", ".base": "\t", ".test": "\t", SPACED: None}
 """What separates them, by the suffix: ratings.dat of the sets 1M and 10M, u.data and its parts of the set 100K."""
 TYPED = ".inter"
 """RecBole's atomic file: tabs, and a line of names each followed by its type, as in ``user_id:token``."""
@@ -50,8 +56,9 @@ def read_interactions(
 ) -> Iterator[Interaction]:
     """Yield the actions of a file or a named set, in its order.
 
-    ``ratings.dat`` and ``u.data`` have no line of names and are known by their suffix, as is RecBole's ``.inter``; of
-    any table (CSV, tab-separated, JSON lines, Parquet, a generated set) the columns are found by their names.
+    ``ratings.dat``, ``u.data`` and SASRec's ``.txt`` have no line of names and are known by their suffix, as is
+    RecBole's ``.inter``; of any table (CSV, tab-separated, JSON lines, Parquet, a generated set) the columns are found
+    by their names.
 
     Args:
         source: the file or set.
@@ -90,7 +97,7 @@ def read_interactions(
 
 
 def published_rows(
-    file: Path, names: Sequence[str], separators: Mapping[str, str], invalid: Invalid, typed: str = TYPED
+    file: Path, names: Sequence[str], separators: Mapping[str, str | None], invalid: Invalid, typed: str = TYPED
 ) -> Iterator[tuple[str, dict[str, Any]]] | None:
     """Return the placed rows of a file whose suffix says its format, or nothing where it is a table like others.
 
@@ -109,7 +116,7 @@ def published_rows(
     return None
 
 
-def _unnamed(file: Path, names: Sequence[str], separator: str, invalid: Invalid) -> Iterator[tuple[str, Any]]:
+def _unnamed(file: Path, names: Sequence[str], separator: str | None, invalid: Invalid) -> Iterator[tuple[str, Any]]:
     """Yield the rows of a file without a line of names.
 
     Raises:
@@ -121,12 +128,15 @@ def _unnamed(file: Path, names: Sequence[str], separator: str, invalid: Invalid)
         if not text.strip():
             continue
         fields = text.split(separator)
-        if first and len(fields) < 2:
+        if first and separator is not None and len(fields) < 2:
             raise DataError(
                 f"{line.where}: no {separator!r} between fields, as MovieLens' {file.suffix} has them", _COPY
             )
+        if separator is None and len(fields) != 2:
+            many = f"{len(fields)} fields, and a {SPACED} of interactions has a user and an item a line"
+            raise DataError(f"{line.where}: {many}", _COPY)
         first = False
-        missing = dict.fromkeys(names[len(fields) :])
+        missing = dict.fromkeys(names[len(fields) :] if separator else ())
         yield line.where, {**dict(zip(names, fields, strict=False)), **missing}
 
 
@@ -158,7 +168,8 @@ def find_interaction_columns(
         raise DataError(message, "give the file of single actions, a row each")
     if lacking := [part for part in ("user", "item") if found[part] is None]:
         hint = f"name it: --data.{lacking[0]} COLUMN, or all by number, from 1, where no line names them"
-        there = ", ".join(names)[:200] + separated_otherwise(names)
+        there = ", ".join(names)[:200] + (guess := separated_otherwise(names))
+        hint += f"; {with_commas()}" if ";" in guess else ""
         raise DataError(f"{source}: no column is known to hold the {lacking[0]} among {there}", hint)
     return found
 
@@ -176,6 +187,8 @@ def name_of(row: Mapping[str, Any], column: str, where: str) -> str:
         DataError: there is none.
     """
     value = row.get(column)
+    if isinstance(value, list | tuple | Mapping):
+        raise DataError(f"{where}: {column} holds a list or an object", "write a row for each action")
     # A column with a gap comes as floats out of many programs.
     value = int(value) if isinstance(value, float) and value.is_integer() else value
     value = value[:-2] if isinstance(value, str) and _WHOLE.fullmatch(value) else value
@@ -183,6 +196,9 @@ def name_of(row: Mapping[str, Any], column: str, where: str) -> str:
     name = "" if value is None else " ".join(str(value).split())
     if not name:
         raise bad_record(where, f"{column} is empty")
+    if name in MISSING:
+        hint = "data.user and data.item name other columns; or allow a number of such rows with `skip_bad=N`"
+        raise DataError(f"{where}: {column} is {name!r}, as programs write that there is none", hint)
     return name
 
 
@@ -198,7 +214,8 @@ def time_of(value: Any, column: str, where: str) -> float:
         try:
             date = datetime.fromisoformat(str(value).replace(" UTC", "+00:00"))
         except ValueError:
-            raise bad_record(where, f"{column} is {str(value)[:40]!r}, no time") from None
+            hint = "write seconds or ISO's form, 2021-01-30T23:59:59, or allow a number of bad ones with `skip_bad=N`"
+            raise DataError(f"{where}: {column} is {str(value)[:40]!r}, no time", hint) from None
         time = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
     if not math.isfinite(time):
         raise bad_record(where, f"{column} is {str(value)[:40]!r}, no time")

@@ -1,9 +1,9 @@
-"""Labelled pictures in arrays: CIFAR's batches in either form, and numpy's .npz as MedMNIST and Keras write them."""
+"""Labelled pictures in arrays: CIFAR's batches in either form, STL-10's bytes, and numpy's .npz in three forms."""
 
 import pickle
 import re
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,17 +26,23 @@ _SIDE = 32
 _PARTS = ("train", "val", "test")
 _NAMES = (("{}_images", "{}_labels"), ("x_{}", "y_{}"), ("X_{}", "y_{}"))
 """What the two arrays of a part are called by MedMNIST and by Keras."""
+_PAIRED = re.compile(r"(?:.*-(train|test)-imgs\.npz|(train|test)_X\.bin)")
+"""The pictures of KMNIST and of STL-10, whose labels are a file beside: -labels.npz, _y.bin."""
+_STL_NAMES, _STL_SIDE = "class_names.txt", 96
 _AGAIN = "get the file again from its source"
 
 
 def stacks_of(source: Path) -> Iterator[tuple[Path, Stack]] | None:
     """Return the files that a source means with their pictures, or nothing where it is in none of these forms.
 
-    ``FOLDER/train`` and ``FOLDER/test`` mean the batches of CIFAR-10 of that part, and ``FILE.npz/train`` the arrays.
+    ``FOLDER/train`` and ``FOLDER/test`` mean the batches of CIFAR-10 of that part, or KMNIST's and STL-10's two files,
+    and ``FILE.npz/train`` the arrays.
 
     Raises:
         DataError: it holds several parts and none is named, or it is damaged.
     """
+    if (pictures := _paired(source)) is not None:
+        return iter([(pictures, _of_two(pictures))])
     archive = next((path for path in (source, source.parent) if path.suffix == ".npz" and path.is_file()), None)
     if archive is not None:
         part = "" if archive == source else source.name
@@ -136,11 +142,63 @@ def _plain(file: Path) -> dict[bytes, Any]:
     return {key: value.found if isinstance(value, _Array) else value for key, value in pairs.items()}
 
 
+def _paired(source: Path) -> Path | None:
+    """Return the file of pictures whose labels are a file beside, or nothing for what means none.
+
+    Raises:
+        DataError: a folder holds the pictures of two parts.
+    """
+    folder = source if source.is_dir() else source.parent
+    found = {path: part for path in sorted(folder.glob("*")) if (part := _PAIRED.fullmatch(path.name))}
+    own = [path for path, part in found.items() if source in (path, folder, folder / (part[1] or part[2]))]
+    if len(own) > 1:
+        there = ", ".join(str(folder / (part[1] or part[2])) for part in found.values())
+        raise DataError(f"{source} holds pictures in {', '.join(path.name for path in own)}", f"name one: {there}")
+    return own[0] if own else None
+
+
+def _of_two(file: Path) -> Stack:
+    """Return the pictures of a file of KMNIST's or STL-10's with the labels of the one beside it."""
+    beside = file.with_name(file.name.replace("-imgs.npz", "-labels.npz").replace("_X.bin", "_y.bin"))
+    if not beside.is_file():
+        raise DataError(f"{beside}, the labels of {file.name}, is missing", "get it from the source of the pictures")
+    if file.suffix == ".npz":
+        pixels, labels = (_arrays(path, lambda there: there[:1])[0] for path in (file, beside))
+        return _pictures(file, pixels), _labels(beside, labels, len(pixels))
+    content, numbers = np.fromfile(file, np.uint8), np.fromfile(beside, np.uint8)
+    if not len(numbers) or len(content) != len(numbers) * 3 * _STL_SIDE**2:
+        raise DataError(f"{file}: {len(content):,} bytes are no pictures for {len(numbers):,} labels", _AGAIN)
+    listed = file.with_name(_STL_NAMES)
+    names = [line.text("error").strip() for line in read_lines(listed)] if listed.is_file() else []
+    # Its columns stand one after another, and its labels count from 1.
+    pixels = content.reshape(-1, 3, _STL_SIDE, _STL_SIDE).swapaxes(2, 3)
+    return pixels, [names[each - 1] if 0 < each <= len(names) else str(each) for each in numbers.tolist()]
+
+
 def _of_archive(file: Path, part: str) -> Stack:
-    """Return the pictures of a part of an .npz, or its only ones; no pickle is read.
+    """Return the pictures of a part of an .npz, or its only ones.
 
     Raises:
         DataError: it has no such part, several and none is named, or arrays that are no pictures with a label each.
+    """
+
+    def chosen(there: Sequence[str]) -> Sequence[str]:
+        named = {p: (x.format(p), y.format(p)) for p in _PARTS for x, y in _NAMES if x.format(p) in there}
+        named = named or {"": ("images", "labels")}
+        if part not in named and (part or len(named) > 1):
+            parts = ", ".join(f"{file / each}" for each in named)
+            raise DataError(f"{file} holds the parts {', '.join(named)}", f"name one: {parts}")
+        return named.get(part, next(iter(named.values())))
+
+    pixels, labels = _arrays(file, chosen)
+    return _pictures(file, pixels), _labels(file, labels, len(pixels))
+
+
+def _arrays(file: Path, chosen: Callable[[Sequence[str]], Sequence[str]]) -> list[NDArray[Any]]:
+    """Return the arrays of an .npz that are chosen among its names; no pickle is read.
+
+    Raises:
+        DataError: it is too large or damaged, or has no such array.
     """
     try:
         with zipfile.ZipFile(file) as archive:
@@ -148,16 +206,10 @@ def _of_archive(file: Path, part: str) -> Stack:
         if size > MOST:
             raise DataError(f"{file} has {size:,} bytes, and {MOST:,} are read", "write its pictures as .png files")
         with np.load(file, allow_pickle=False) as stored:
-            named = {p: (x.format(p), y.format(p)) for p in _PARTS for x, y in _NAMES if x.format(p) in stored}
-            named = named or {"": ("images", "labels")}
-            if part not in named and (part or len(named) > 1):
-                there = ", ".join(f"{file / each}" for each in named)
-                raise DataError(f"{file} holds the parts {', '.join(named)}", f"name one: {there}")
-            pixels, labels = (stored[name] for name in named.get(part, next(iter(named.values()))))
+            return [stored[name] for name in chosen(stored.files)]
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         hint = "its arrays are called train_images and train_labels, x_train and y_train, or images and labels"
         raise DataError(f"{file}: no pictures with labels: {str(error)[:80]}", hint) from None
-    return _pictures(file, pixels), _labels(file, labels, len(pixels))
 
 
 def _pictures(file: Path, pixels: NDArray[Any]) -> NDArray[np.uint8]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from orrery.data.files import Faults, Invalid, bad_record, decode, read_lines
-from orrery.data.readers.columns import are_numbers, check_columns, check_names, separated_otherwise
+from orrery.data.readers.columns import are_numbers, check_columns, check_names, separated_otherwise, with_commas
 from orrery.errors import DataError
 
 logger = logging.getLogger(__name__)
@@ -104,7 +104,8 @@ def _records(rows: Any, file: Path, faults: Faults, read: list[str]) -> Iterator
         except StopIteration:
             return
         except csv.Error as error:
-            faults.meet(bad_record(where, _explained(str(error))))
+            said, parted = _explained(str(error)), '";' in "".join(read)
+            faults.meet(DataError(f"{where}: {said}", with_commas()) if parted else bad_record(where, said))
         except DataError as error:
             faults.meet(error)
         else:

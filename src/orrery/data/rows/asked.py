@@ -23,6 +23,8 @@ BESIDE = (TOOLS, "documents")
 """Columns that a chat template reads beside the messages."""
 FUNCTIONS = "functions"
 """OpenAI's older column of tools."""
+SEEN = ("image", "images", "video", "videos", "audio", "audios")
+"""Columns of what is seen or heard in a conversation, as LLaVA's, LLaMA-Factory's and ms-swift's sets have them."""
 _LEADS = ("system", "developer")
 
 
@@ -119,8 +121,11 @@ def beside(row: Mapping[str, Any], where: str) -> dict[str, Any]:
     Documents that are a text, and functions that are no objects with names, are columns like others, and not read.
 
     Raises:
-        DataError: the tools are a text that is no list.
+        DataError: the tools are a text that is no list, or something is seen or heard in the conversation.
     """
+    if seen := next((name for name in SEEN if row.get(name)), None):
+        message = f"{where}: column {seen!r} holds what is seen or heard, and conversations are learnt as texts"
+        raise DataError(message, "leave such rows out, or allow a number of bad ones with `skip_bad=N`")
     found = {name: value for name in BESIDE if (value := _as_list(row.get(name)))}
     if found.get(TOOLS) is None and isinstance(row.get(TOOLS), str) and row[TOOLS].strip() not in ("", "[]"):
         raise bad_record(where, f"column {TOOLS!r} is a text, and no list in JSON: {row[TOOLS][:60]!r}")
@@ -128,13 +133,19 @@ def beside(row: Mapping[str, Any], where: str) -> dict[str, Any]:
     if TOOLS not in found and functions and all(map(_is_function, functions)):
         found[TOOLS] = functions
     if isinstance(tools := found.get(TOOLS), list | tuple):
-        found[TOOLS] = [{"type": "function", "function": each} if _is_function(each) else each for each in tools]
+        found[TOOLS] = [_wrapped(each) if _is_function(each) else each for each in tools]
     return found
 
 
 def _is_function(value: Any) -> bool:
     """Say whether a tool stands alone, without the object around it that templates read, as LLaMA-Factory has it."""
     return isinstance(value, Mapping) and "name" in value and not {"type", "function"} & set(value)
+
+
+def _wrapped(tool: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a tool as templates read it; Anthropic calls its parameters ``input_schema``."""
+    named = {"parameters" if name == "input_schema" else name: value for name, value in tool.items()}
+    return {"type": "function", "function": named}
 
 
 def _as_list(value: Any) -> Any:

@@ -1,6 +1,7 @@
 """Pictures with things and the boxes around them: COCO's layout, or a table with a column of boxes."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -11,6 +12,7 @@ from orrery.data.corpora import read_placed_rows
 from orrery.data.files import bad_record, kept
 from orrery.data.pictures.files import dimensions
 from orrery.data.rows.box_files import between, of_cvat, of_folder
+from orrery.data.rows.open_images import COLUMNS, read_open_images
 from orrery.data.rows.pictures import (
     FILES,
     LABELS,
@@ -158,8 +160,7 @@ def folder_of(file: Path, pictures: str | None, first: str) -> Path:
 
 def _of_coco(file: Path, pictures: str | None, skip_bad: int) -> Iterator[LabelledPicture]:
     content = coco(file)
-    names = {each.get("id"): str(each["name"]) for each in content.get("categories") or () if each.get("name")}
-    own = by_image(file, content)
+    names, own = _names(file, content), by_image(file, content)
     folder = folder_of(file, pictures, file_of(content["images"][0]))
     rows = ((f"{file}: {file_of(each)}", each) for each in content["images"])
 
@@ -173,6 +174,22 @@ def _of_coco(file: Path, pictures: str | None, skip_bad: int) -> Iterator[Labell
         return of_file(found, where, things)
 
     yield from kept(rows, picture, skip_bad)
+
+
+def _names(file: Path, content: Mapping[str, Any]) -> dict[Any, str]:
+    """Return the names of the categories by their ids; of several with one name those that boxes have get their id too.
+
+    Raises:
+        DataError: two have one id.
+    """
+    pairs = {(each.get("id"), str(each["name"])) for each in content.get("categories") or () if each.get("name")}
+    names = dict(pairs)
+    if len(names) < len(pairs):
+        raise DataError(f"{file}: two of its categories have one id", "give each its own, to which its boxes point")
+    boxed = {repr(each.get("category_id")) for each in content["annotations"]}
+    numbers = [number for number in names if repr(number) in boxed]
+    alike = Counter(names[number] for number in numbers)
+    return {**names, **{each: f"{names[each]} ({each})" for each in numbers if alike[names[each]] > 1}}
 
 
 def _thing(where: str, annotation: Mapping[str, Any], names: Mapping[Any, str]) -> Thing:
@@ -191,9 +208,9 @@ def _of_table(table: Path, skip_bad: int) -> Iterator[LabelledPicture]:
     if boxes is None and named is not None and set(ENDS) <= set(first):
         yield from _of_rows(table, named, next((name for name in LABELS if name in first), ""), skip_bad)
         return
-    if "ImageID" in first and "XMin" in first:
-        hint = "write COCO's JSON of them: fiftyone's export to COCODetectionDataset does"
-        raise DataError(f"{table}: boxes as Open Images has them, a row each", hint)
+    if set(first) >= COLUMNS:
+        yield from read_open_images(table, skip_bad)
+        return
     if named is None or boxes is None:
         lacks, there = "the picture" if named is None else "the boxes", ", ".join(first)[:200] or "none"
         raise DataError(f"{table}: no column is known to hold {lacks} among {there}", f"call one {FILES[0]}, one boxes")

@@ -3,12 +3,12 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from orrery.data import generated
-from orrery.data.corpora import read_placed_rows
+from orrery.data.corpora import archives_in, read_placed_rows
 from orrery.data.files import Faults, bad_record, kept, read_lines
 from orrery.data.readers.tables import read_csv
 from orrery.data.rows.boxes import by_image, coco, file_of, folder_of
@@ -37,7 +37,8 @@ def read_captioned(source: str, pictures: str | None = None, skip_bad: int = 0) 
     file = table_in(Path(name))
     if generated.find(name) is None and found_at(str(file)).suffix == ".json" and not _is_list(file):
         return islice(_of_coco(file, pictures, skip_bad), start, stop)
-    return islice(_of_table(file, skip_bad), start, stop)
+    tables = archives_in(file) or [file]
+    return islice(chain.from_iterable(_of_table(each, skip_bad) for each in tables), start, stop)
 
 
 def _is_list(file: Path) -> bool:

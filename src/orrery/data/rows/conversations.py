@@ -12,8 +12,10 @@ from orrery.data.readers.columns import check_columns, text_of, truth_of
 from orrery.data.rows.asked import asked, beside, replied, with_system
 from orrery.data.rows.exported import usual_rows
 from orrery.data.rows.messages import (
+    DETAIL,
     FIELDS,
     ROLES,
+    SHARES,
     WEIGHTS,
     at,
     listed,
@@ -30,7 +32,7 @@ SHAPES: tuple[Shape, ...] = get_args(Shape)
 """messages: role and content; sharegpt: from and value; turns: role and text; alpaca: a question and an answer in
 columns; hh: one text with Human: and Assistant:."""
 
-LISTS = ("messages", "conversations", "conversation", "turns", "dialogue", "dialog", "chosen")
+LISTS = ("messages", "conversations", "conversation", "turns", "dialogue", "dialog", "chosen", "completion")
 """Names of a column with the messages of a conversation, the likeliest first."""
 TEXTS = ("text", "chosen", "conversation", "dialogue")
 """Names of a column with a conversation as one text, the likeliest first."""
@@ -163,9 +165,9 @@ def conversation_of(
         DataError: a column is missing, or it is none.
     """
     check_columns(where, row, layout.columns)
+    _refuse_undesirable(row, layout.columns[-1], where)
     if layout.shape == "alpaca":
         question, answer = layout.columns
-        _refuse_undesirable(row, answer, where)
         messages = replied(row, answer, asked(row, question, where), where)
     elif layout.shape == "hh":
         messages = messages_of_text(text_of(row, layout.columns[0], where), where)
@@ -205,28 +207,32 @@ def weight_of(message: Message, where: str, number: int) -> float:
     Raises:
         DataError: a weight is no number from 0 to 1, both are there and disagree, or another's message is to be learnt.
     """
+    if message.get(DETAIL):
+        raise bad_record(where, f"message {number} has {DETAIL}, parts of a reply, and a reply is learnt as a whole")
     given = {name: message[name] for name in WEIGHTS if message.get(name) is not None}
     for name, value in given.items():
-        # A share is written as a weight alone: axolotl's ``train`` is a yes or a no.
-        if not isinstance(value, int | float) or not 0 <= value <= 1 or (name == "train" and value not in (0, 1)):
+        # A share is written as a weight alone: ``train`` and ``loss`` are a yes or a no.
+        if not isinstance(value, int | float) or not 0 <= value <= 1 or (name not in SHARES and value not in (0, 1)):
             says = "which says neither that it is learnt nor that it is not"
             raise DataError(f"{where}: message {number} has {name} {json.dumps(value)[:40]}, {says}", _WHOLE)
     wanted = {bool(value) for value in given.values()}
     if len(wanted) > 1:
-        raise bad_record(where, f"message {number} has weight {given['weight']} and train {given['train']}")
+        raise bad_record(where, f"message {number} has {' and '.join(f'{name} {given[name]}' for name in given)}")
     if message["role"] != "assistant" and wanted == {True}:
         who = f"message {number}, of the {message['role']},"
         raise bad_record(
             where, f"{who} is to be learnt ({', '.join(given)}), and replies of the assistant alone can be"
         )
-    return float(given.get("weight", wanted != {False})) if message["role"] == "assistant" else 0.0
+    share = next((given[name] for name in SHARES if name in given), wanted != {False})
+    return float(share) if message["role"] == "assistant" else 0.0
 
 
 def _refuse_undesirable(row: Mapping[str, Any], answer: str, where: str) -> None:
     """Raise `DataError` for a reply that its row says is a bad one, as rows for KTO do."""
-    if answer == "completion" and truth_of(row.get("label")) is False:
+    label = row.get("label")
+    if label is False or (answer == "completion" and truth_of(label) is False):
         hint = "learn from both kinds by `orrery dpo MODEL --train FILE --loss kto`, or keep the rows of 1"
-        raise DataError(f"{where}: label {row['label']} says that the completion is not desirable", hint)
+        raise DataError(f"{where}: label {label} says that the completion is not desirable", hint)
 
 
 def _finder(
@@ -242,7 +248,7 @@ def _finder(
                 continue
             # What was chosen may be the reply alone, and the conversation before it another column.
             role = first[FIELDS[shape][0]]
-            if name != "chosen" or ROLES.get(str(role), role) != "assistant":
+            if name not in ("chosen", "completion") or ROLES.get(str(role), role) != "assistant":
                 return ConversationLayout(shape, (name,))  # type: ignore[arg-type]
         return None
 

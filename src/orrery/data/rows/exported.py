@@ -134,15 +134,36 @@ def _of_rounds(row: Mapping[str, Any]) -> dict[str, Any] | None:
     return None
 
 
+def _of_texts(row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return a conversation that is a list of texts, the user's first, as UltraChat was published."""
+    said = row.get("data")
+    if not isinstance(said, list) or len(said) < 2 or not all(isinstance(each, str) for each in said):
+        return None
+    roles = ("user", "assistant")
+    return {
+        **_without(row, "data"),
+        "messages": [{"role": roles[n % 2], "content": each} for n, each in enumerate(said)],
+    }
+
+
 def _of_reply_beside(row: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return a row whose messages end with what is asked, as LLaMA-Factory and axolotl have them beside two replies."""
+    """Return a row whose messages end with what is asked, as LLaMA-Factory and axolotl have them beside two replies.
+
+    ms-swift has another reply, or a conversation, beside the messages, or whether they are desirable.
+    """
     name = next(
         (name for name in ("messages", "conversations", "conversation") if isinstance(row.get(name), list)), None
     )
     if name is None:
         return None
-    if "kto_tag" in row:
-        return {**_without(row, name, "kto_tag"), "completion": row[name], "label": row["kto_tag"]}
+    if "kto_tag" in row or isinstance(row.get("label"), bool):
+        label = row.get("kto_tag", row.get("label"))
+        return {**_without(row, name, "kto_tag"), "completion": row[name], "label": label}
+    if isinstance(row.get("rejected_messages"), list):
+        return {**_without(row, name), "chosen": row[name], "rejected": row["rejected_messages"]}
+    if isinstance(row.get("rejected_response"), str) and len(row[name]) > 1:
+        *before, last = row[name]
+        return {**_without(row, name), "prompt": before, "chosen": [last], "rejected": row["rejected_response"]}
     sides = [row.get("chosen"), row.get("rejected")]
     if "prompt" in row or not all(
         isinstance(side, Mapping) or (isinstance(side, list) and len(side) == 1) for side in sides
@@ -213,7 +234,7 @@ TWO = (
 )
 """Columns of what is asked and of two replies, and what says which is better."""
 RANKED = (_of_answers, _of_two)
-PLAIN = (_of_openai, _of_gemini, _of_reply_beside, _of_rounds)
+PLAIN = (_of_openai, _of_gemini, _of_reply_beside, _of_rounds, _of_texts, trees.of_chatgpt)
 """What reads a layout; each returns nothing for rows of another."""
 
 

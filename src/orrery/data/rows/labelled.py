@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from orrery.data import generated, sets
 from orrery.data.files import Invalid, bad_record, kept
-from orrery.data.readers.columns import are_numbers, check_columns, separated_otherwise, text_of, truth_of
+from orrery.data.readers.columns import are_numbers, check_columns, separated_otherwise, text_of, truth_of, with_commas
 from orrery.data.rows.annotated import ANSWER, counting, is_answered, is_task, told
 from orrery.data.rows.label_lists import are_hot, hot_names, labels_of, names_of
 from orrery.data.rows.text_folders import read_labelled_rows
@@ -139,7 +139,7 @@ def find_columns(source: str | Path, columns_given: Mapping[str, str | None], *,
         what = "the text" if text is None else "the label"
         hint = "name it: --data.text COLUMN, --data.label COLUMN (1, 2, ... in a table without a line of names)"
         if guess := separated_otherwise(names):
-            hint = "save it with commas and .csv, or with tabs and .tsv"
+            hint = with_commas() if ";" in guess else "save it with commas and .csv, or with tabs and .tsv"
         raise DataError(f"{source}: no column is known to hold {what} among {', '.join(names)[:200]}{guess}", hint)
     unread = tuple(name for name in names if name and name not in (text, pair, label, *wide))
     return Columns(text, pair, label, kind, wide=wide, whole=whole and label != ANSWER, unread=unread)

@@ -7,7 +7,8 @@ from typing import Any
 
 from orrery.data.files import bad_record
 from orrery.data.readers.columns import list_in
-from orrery.errors import OrreryError
+from orrery.data.rows.content_blocks import unblocked
+from orrery.errors import DataError, OrreryError
 from orrery.text.chat.messages import Message
 
 FIELDS: Mapping[str, tuple[str, str]] = {
@@ -35,8 +36,12 @@ ROLES: Mapping[str, str] = {
 _COHERE: Mapping[str, str] = {"System": "system", "User": "user", "Chatbot": "assistant", "Tool": "tool"}
 """What Cohere calls them; of another case a role is known only beside its Chatbot."""
 _KNOWN = {"system", "developer", "user", "assistant", "tool", *ROLES}
-WEIGHTS = ("weight", "train")
-"""Fields of a message that say how much it is learnt: OpenAI's 0 or 1, or a share; axolotl's true or false."""
+SHARES = ("weight", "loss_scale")
+"""Fields of a message that say how much it is learnt, from 0 to 1: OpenAI's, and ms-swift's."""
+WEIGHTS = (*SHARES, "train", "loss")
+"""These, and the ones that say whether it is: axolotl's and ms-swift's true or false."""
+DETAIL = "train_detail"
+"""Axolotl's field of parts of a reply that are learnt, or are not."""
 
 _GEMINI = (("functionCall", "function_call"), ("functionResponse", "function_response"))
 """What Gemini calls the parts of a call and of its answer, in JSON and in Python."""
@@ -105,9 +110,23 @@ def messages_of_list(value: Any, fields: tuple[str, str], where: str) -> list[Me
         said = _with_calls(item) if content == "content" else {"content": item[content]} if content in item else {}
         said |= {"content": _read_parts(said["content"], number, where)} if "content" in said else {}
         said = _called(said.get("content"), number, where) if item[role] == CALL else said
-        said |= {name: item[name] for name in WEIGHTS if name in item}
-        messages.append({**said, "role": roles.get(str(item[role]), item[role])})
+        said |= {name: item[name] for name in (*WEIGHTS, DETAIL) if name in item}
+        own = unblocked({**said, "role": roles.get(str(item[role]), item[role])}, messages)
+        for message in own:
+            _refuse_unread(message, number, where)
+        messages += own
     return messages
+
+
+def _refuse_unread(message: Message, number: int, where: str) -> None:
+    """Raise `DataError` for a part that is no text, as a picture is."""
+    content = message.get("content")
+    for part in content if isinstance(content, list) else ():
+        if isinstance(part, Mapping) and part.get("type", "text") != "text":
+            raise DataError(
+                f"{where}: message {number} has a part of the type {part['type']!r}, and texts alone are learnt from",
+                "leave such conversations out, or allow a number of bad ones with `skip_bad=N`",
+            )
 
 
 def messages_of_parts(items: Sequence[Any]) -> list[Message]:

@@ -14,7 +14,7 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from orrery.data import generated, sets
-from orrery.data.corpora import read_placed_rows
+from orrery.data.corpora import archives_in, read_placed_rows
 from orrery.data.files import bad_record, kept
 from orrery.data.formats import format_of
 from orrery.data.pictures.addresses import content_of, is_address
@@ -27,7 +27,7 @@ from orrery.data.rows.ranges import in_range, part_of
 from orrery.errors import DataError
 from orrery.settings import data_folder
 
-TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
+TABLES = (".csv", ".tsv", ".jsonl", ".parquet", ".tar")
 FILES = (
     "file_name", "file", "image", "img", "picture", "path", "filename", "image_path", "img_path", "file_path",
     "filepath", "image_name", "pixel_values", "image_id",
@@ -137,9 +137,8 @@ def _read(source: str, skip_bad: int, columns: Columns, labelled: bool) -> Itera
             names = ", ".join(each.name for each in idx)
             raise DataError(f"{source} holds several files of pictures: {names}", "name one of them")
         return _of_idx(idx[0], labelled) if idx else _of_folder(path, skip_bad, columns, labelled)
-    if path.suffix.lower() in TABLES:
+    if format_of(path) in TABLES:  # refuses by their names formats that no reader reads
         return _of_table(path, skip_bad, columns, labelled)
-    format_of(path)  # refuses by their names formats that no reader reads
     return _of_idx(path, labelled)
 
 
@@ -166,6 +165,10 @@ def _of_stacks(stacks: Iterable[tuple[Path, Stack]], labelled: bool) -> Iterator
 
 
 def _of_folder(folder: Path, skip_bad: int, columns: Columns, labelled: bool) -> Iterator[LabelledPicture]:
+    if archives := archives_in(folder):
+        for each in archives:
+            yield from _of_table(each, skip_bad, columns, labelled)
+        return
     if not labelled:
         found = _pictures_in(folder)
         if not found:

@@ -29,10 +29,14 @@ def images_of_part(source: str) -> Path | None:
 def is_listed_part(source: str) -> bool:
     """Whether ``ROOT/PART`` is no path but a part: one that Pascal VOC lists in ``ROOT/ImageSets/KIND/PART.txt``.
 
-    Or one of arrays: of CIFAR-10's batches in ``ROOT``, or of ``ROOT``, an .npz file.
+    Or one of arrays: of CIFAR-10's batches in ``ROOT``, of KMNIST's or STL-10's files, or of ``ROOT``, an .npz file.
     """
     path = Path(source)
-    arrays = path.parent.suffix == ".npz" or any(path.parent.glob("batches.meta*"))
+    arrays = path.parent.suffix == ".npz" or any(
+        file
+        for end in ("batches.meta*", f"*-{path.name}-imgs.npz", f"{path.name}_X.bin")
+        for file in path.parent.glob(end)
+    )
     return not path.exists() and (arrays or any((path.parent / "ImageSets").glob(f"*/{path.name}.txt")))
 
 

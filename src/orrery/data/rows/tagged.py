@@ -25,6 +25,8 @@ LAYERS = ("tags", "upos", "xpos", "deprels", "lemmas")
 WORDS = ("words", "tokens", "text")
 TAGS = ("tags", "ner_tags", "pos_tags", "labels", "upos")
 """Names of the columns of rows, the likeliest first."""
+_A_WORD_A_ROW = "write it as FILE.conll: a word and its tag a line, an empty line between sentences"
+"""What to do with a table of words, as Kaggle's set of entities is."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,9 @@ def _columns(where: str, row: Mapping[str, Any], words: str | None, tags: str | 
     for what, name in (("words", word_column), ("tags", labels)):
         if name is None or name not in row:
             message = f"{where}: no column of {what}{'' if name is None else f' called {name!r}'}"
-            raise DataError(message, f"it has {', '.join(row)[:200]}; name one with data.{what}")
+            raise DataError(
+                message, f"it has {', '.join(row)[:200]}; name one with data.{what}; of a word a row, {_A_WORD_A_ROW}"
+            )
     assert word_column is not None
     assert labels is not None
     return word_column, labels

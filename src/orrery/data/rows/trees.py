@@ -1,4 +1,4 @@
-"""Trees of messages, as OASST has them: replies to replies, with a rank among those to one message."""
+"""Trees of messages: OASST's, replies to replies with a rank among those to one message, and ChatGPT's export's."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -61,6 +61,27 @@ def asked_in(node: Node, before: list[dict[str, Any]] | None = None) -> Iterator
         yield said, [(reply.get("text"), _score(reply)) for reply in replies]
     for reply in replies:
         yield from asked_in(reply, said)
+
+
+def of_chatgpt(row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return a conversation of ChatGPT's export: the messages from its beginning to the one that was seen last.
+
+    What is no text (a picture, code that ran, a call of a tool) stays a part of its type, by which it is refused.
+    """
+    nodes, name = row.get("mapping"), row.get("current_node")
+    if not isinstance(nodes, Mapping) or name not in nodes:
+        return None
+    said: list[dict[str, Any]] = []
+    for _ in nodes:  # no more steps than nodes: a tree that runs in a circle ends
+        message = nodes[name].get("message") if name in nodes else None
+        content = message.get("content", {}) if message else {}
+        kind, parts = content.get("content_type"), list(content.get("parts") or ())
+        text = "".join(parts) if kind == "text" and all(isinstance(part, str) for part in parts) else None
+        if message and text != "":
+            own = [{"type": kind}] if text is None else text
+            said.append({"role": message["author"]["role"], "content": own})
+        name = nodes[name].get("parent") if name in nodes else None
+    return {"messages": said[::-1]} if said else None
 
 
 def _said(node: Node, before: list[dict[str, Any]] | None) -> tuple[list[dict[str, Any]], list[Node]]:

@@ -64,7 +64,8 @@ class PicturesSource(PictureSource):
         if len(known) < 2:
             only = next(iter(known), "")
             raise DataError(
-                f"{settings.train}: every picture is labelled {only!r}: there is nothing to tell apart", "add others"
+                f"{settings.train}: every picture is labelled {only!r}: there is nothing to tell apart",
+                "add others; of folders name the one that has a folder for each label, or a table of files and labels",
             )
         for row in found.held_back:
             if row.target not in known:

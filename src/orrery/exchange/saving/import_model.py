@@ -15,6 +15,7 @@ from torch import Tensor
 
 from orrery.checkpoints import strict_json
 from orrery.checkpoints.outputs import OutputFolder
+from orrery.checkpoints.stand_ins import refuse_stand_in
 from orrery.checkpoints.stores import is_manifest
 from orrery.checkpoints.tensors import TensorFile
 from orrery.errors import ModelFileError, RunError, UsageError
@@ -183,6 +184,8 @@ def _converted(
         )
     if missing := [path.name for path in files if not path.is_file()]:
         raise ModelFileError(f"{folder} lacks {', '.join(missing[:10])}", "get them from the source of the others")
+    for path in files:
+        refuse_stand_in(path)
     converted = []
     for number, path in enumerate(files):
         say(f"{path}: converting a pickle in a process without network")

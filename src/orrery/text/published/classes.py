@@ -5,6 +5,7 @@ Read by another family's rules, a vocabulary gives other ids.
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from orrery.errors import ModelFileError
@@ -35,6 +36,12 @@ _OTHERS = (
 """Classes of families that are known by their model_type, and whose vocabularies are not read."""
 _NEVER_PUBLISHED = ("Marian", "M2M100")
 """Classes of which no tokenizer.json is published."""
+_OTHERWISE = {
+    "BertJapanese": "lets MeCab, Sudachi or Juman find the words",
+    "Phobert": "reads words that VnCoreNLP has found",
+    "Rwkv": "takes the longest piece that fits at each byte",
+}
+"""What classes do that no tokenizer.json says, by their names."""
 _FAMILIES = {
     "umt5": "T5", "xlmrobertaxl": "XLMRoberta", "mistral": "Llama", "mixtral": "Llama", "gemma2": "Gemma",
     "gemma3text": "Gemma", "cliptextmodel": "CLIP", "nllbmoe": "Nllb",
@@ -87,6 +94,11 @@ def class_said(tokenizer: Mapping[str, Any], model: Mapping[str, Any], known: tu
     return name if name in known else ""
 
 
+def of_rwkv(file: Path) -> str:
+    """Refuse RWKV's own list of pieces, by what is done with it. Raises `ModelFileError`."""
+    raise _unknown("Rwkv", (), "")
+
+
 def without_rules(subject: str, way: str = "") -> ModelFileError:
     """Return the error of a vocabulary whose rules are not known; ``way`` is another way out than a tokenizer.json."""
     return ModelFileError(
@@ -100,6 +112,12 @@ def _unknown(name: str, known: tuple[str, ...], way: str) -> ModelFileError:
         return ModelFileError(
             f"it is a vocabulary of {name}Tokenizer, which numbers the pieces of SentencePiece by a list of its own",
             "put its SentencePiece model beside: source.spm of Marian, sentencepiece.bpe.model of M2M-100",
+        )
+    if name in _OTHERWISE:
+        way = "; those of the Pile have 20B_tokenizer.json" if name == "Rwkv" else way
+        return ModelFileError(
+            f"it is a vocabulary of {name}Tokenizer, which {_OTHERWISE[name]}: that is not done here",
+            f"take a model that has a tokenizer.json{way}",
         )
     read = ", ".join(one for one in known if one not in RENUMBERED)
     return without_rules(f"it is a vocabulary of {name}Tokenizer, whose rules", f"; known without it: {read}{way}")

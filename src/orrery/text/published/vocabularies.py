@@ -33,6 +33,8 @@ NAMES = (
 GPT2_MERGES = {"vocab.json": "merges.txt", "encoder.json": "vocab.bpe"}
 _OF_A_VERSION = re.compile(r"\.model\.v\d\w*$")
 """The end of the name of a SentencePiece model of Mistral's: ``tokenizer.model.v3``."""
+_RWKV = "rwkv_vocab*.txt"
+"""RWKV's list of pieces: ``rwkv_vocab_v20230424.txt``."""
 VOCABULARY, SOURCE = "vocab.json", "source.spm"
 """A list of pieces with their numbers, and the SentencePiece model of Marian's sources beside it."""
 CONTROL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -52,7 +54,7 @@ def find(folder: Path) -> Path | None:
         return folder / SOURCE
     lists = [name for name, merges in GPT2_MERGES.items() if name != VOCABULARY or (folder / merges).is_file()]
     named = [folder / name for name in (*lists, "vocab.txt", TEKKEN)]
-    by_suffix = [file for end in (".model", ".model.v[0-9]*", SUFFIX) for file in sorted(folder.glob(f"*{end}"))]
+    by_suffix = [file for end in (".model", ".model.v[0-9]*", SUFFIX, _RWKV) for file in sorted(folder.glob(f"*{end}"))]
     file_found = next((file for file in [*named, *by_suffix, folder / VOCABULARY] if file.is_file()), None)
     return file_found if file_found is not None or not _has_bytes_alone(folder / CONFIG) else folder / CONFIG
 
@@ -74,6 +76,8 @@ def reader(file: Path) -> Callable[[Path], str] | None:
         return gpt2
     if file.suffix in (".model", SUFFIX) or _OF_A_VERSION.search(file.name):
         return _tiktoken if file.suffix == SUFFIX or is_tiktoken(file) else _sentencepiece
+    if file.match(f"*{_RWKV}"):
+        return classes.of_rwkv
     return {"vocab.txt": bert, CONFIG: byt5, TEKKEN: tekken, SOURCE: _marian}.get(file.name)
 
 

@@ -72,6 +72,18 @@ def test_a_folder_for_several_frameworks_is_said_to_hold_the_pickle_that_can_be_
     assert "only as pytorch_model.bin, a pickle" in refused(folder).message
 
 
+@pytest.mark.parametrize(("content", "said"), [
+    ((20240326).to_bytes(4, "little") + bytes(1020), "holds the numbers of llm.c"),
+    ((0x616B3432).to_bytes(4, "little") + bytes(252), "holds the numbers of llama2.c"),
+])  # fmt: skip
+def test_numbers_of_programs_in_c_are_no_pickles(folder: Path, content: bytes, said: str, tmp_path: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    (folder / "model.bin").write_bytes(content)
+    assert said in refused(folder).message
+    with pytest.raises(ModelFileError, match=said):
+        import_model(folder, tmp_path / "new", allow_pickle=True)
+
+
 def test_what_a_trainer_keeps_beside_the_weights_is_none(folder: Path) -> None:
     (folder / "model.safetensors").unlink()
     for name in ("optimizer.pt", "scheduler.pt", "rng_state_0.pth", "training_args.bin", "random_states_0.pkl"):
