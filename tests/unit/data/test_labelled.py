@@ -43,6 +43,10 @@ def request(tokenizer, labels, length=32, token_types=1):
         ("reviewerID,asin,reviewText,overall,summary", Columns("reviewText", None, "overall")),
         ("remark,class", Columns("remark", None, "class")),
         ("text,verdict", Columns("text", None, "verdict")),
+        ("Category,Message", Columns("Message", None, "Category")),
+        ("Id,Score,Summary,Text", Columns("Text", None, "Score")),
+        ("Premise,Hypothesis,Label,TEXT", Columns("Premise", "Hypothesis", "Label")),
+        ("TEXT,text,label,Label", Columns("text", None, "label")),
     ],
 )
 def test_columns_are_found_by_their_names(tmp_path, header, columns):

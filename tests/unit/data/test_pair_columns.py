@@ -28,6 +28,8 @@ def test_columns_are_found_by_their_names(names, tmp_path):
     assert find_pair_columns(file, {}) == names
     assert list(read_column_pairs(file, names)) == [Pair(1, "a", "b")]
     assert find_pair_columns(file, {"source": left, "target": "id"}) == (left, "id")
+    file = write(tmp_path / "b.jsonl", {"Id": 1, right.title(): "b", left.title(): "a"})
+    assert find_pair_columns(file, {}) == (left.title(), right.title())
 
 
 def test_columns_that_are_asked_for_go_before(tmp_path):

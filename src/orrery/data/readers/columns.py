@@ -4,7 +4,7 @@ import ast
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from orrery.data.files import bad_record
@@ -92,6 +92,12 @@ def separated_otherwise(names: Collection[str]) -> str:
     only = next(iter(names), "") if len(names) == 1 else ""
     mark = next((mark for mark in (";", "\t", ",", "|") if mark in only), None)
     return f" (perhaps {mark!r} separates them: CSV takes commas, .tsv takes tabs)" if mark else ""
+
+
+def spelling(names: Collection[str]) -> Callable[[str], str | None]:
+    """Return what finds the column of a known name: spelt like it, else the first one in other capitals."""
+    other = {name.casefold(): name for name in reversed([*names])}
+    return lambda known: known if known in names else other.get(known.casefold())
 
 
 def with_commas(mark: str = ";") -> str:

@@ -11,7 +11,15 @@ from typing import Any, Literal
 
 from orrery.data import generated, sets
 from orrery.data.files import Invalid, bad_record, kept
-from orrery.data.readers.columns import are_numbers, check_columns, separated_otherwise, text_of, truth_of, with_commas
+from orrery.data.readers.columns import (
+    are_numbers,
+    check_columns,
+    separated_otherwise,
+    spelling,
+    text_of,
+    truth_of,
+    with_commas,
+)
 from orrery.data.rows.annotated import ANSWER, counting, is_answered, is_task, told
 from orrery.data.rows.label_lists import are_hot, hot_names, labels_of, names_of
 from orrery.data.rows.text_folders import read_labelled_rows
@@ -125,13 +133,14 @@ def find_columns(source: str | Path, columns_given: Mapping[str, str | None], *,
     wide = tuple(map(str.strip, label.split(","))) if kind == "labels" and label and "," in label else ()
     first, whole = _first(source, tuple(name for name in (text, pair, *(wide or (label,))) if name))
     names, wide = list(first), () if label in first else wide
+    spelt = spelling(names)
     if kind == "labels" and not wide and label not in names:
         _refuse_without_labels(source, first, str(label))
     check_columns(str(source), names, tuple(name for name in (text, pair, *(wide or (label,))) if name))
     if text is None and pair is None:
-        text, pair = next((both for both in PAIRS if set(both) <= set(names)), (None, None))
-    label = label or next((known for known in LABELS if known in names and known not in (text, pair)), None)
-    text = text or next((known for known in TEXTS if known in names and known not in (label, pair)), None)
+        text, pair = next((both for one, other in PAIRS if all(both := (spelt(one), spelt(other)))), (None, None))
+    label = label or next((own for own in map(spelt, LABELS) if own and own not in (text, pair)), None)
+    text = text or next((own for own in map(spelt, TEXTS) if own and own not in (label, pair)), None)
     rest = [known for known in names if known not in (text, pair, label)]
     if len(names) == 2 and len(rest) == 1:
         text, label = text or rest[0], label or rest[0]

@@ -10,7 +10,7 @@ from typing import Any
 from orrery.data import formats, sets
 from orrery.data.corpora import read_placed_rows
 from orrery.data.files import Invalid, bad_record, kept
-from orrery.data.readers.columns import are_numbers, check_columns, text_of
+from orrery.data.readers.columns import are_numbers, check_columns, spelling, text_of
 from orrery.data.records import Pair
 from orrery.errors import DataError
 
@@ -55,9 +55,11 @@ def find_pair_columns(
     wanted = tuple(filter(None, (first, second)))
     names = names_of_columns(source, wanted)
     check_columns(str(source), names, wanted)
-    for both in [(first or left, second or right) for left, right in ((own, *known) if own else known)]:
-        if both[0] != both[1] and set(both) <= set(names):
-            return both
+    spelt = spelling(names)
+    for left, right in (own, *known) if own else known:
+        one, other = first or spelt(left), second or spelt(right)
+        if one and other and one != other:
+            return one, other
     rest = [name for name in names if name not in wanted]
     if len(names) == 2 and len(rest) == 1:
         return first or rest[0], second or rest[0]
