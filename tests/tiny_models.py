@@ -6,6 +6,7 @@ from typing import TypeVar
 import torch
 from torch import nn
 
+from orrery.data.pictures.preparing import for_size
 from orrery.exchange.saving.save import save_model
 from orrery.families import load_family
 from orrery.models.decoder import Decoder
@@ -93,3 +94,9 @@ def inputs_for(model: nn.Module, rows: int = 2, length: int = 7, source: int = 9
                 inputs[-1][inputs[-1] == end.token] = 0
                 inputs[-1][:, -1] = end.token
     return inputs
+
+
+def prepared_for(model):
+    """What a folder of a model that reads pictures says of how they are prepared; of another model nothing."""
+    read = next((each for each in model.spec.inputs.values() if isinstance(each, Images)), None)
+    return None if read is None else dict(for_size(read.rows, read.columns, read.channels).content)

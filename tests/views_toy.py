@@ -6,16 +6,14 @@ from typing import Any
 
 import torch
 
-from orrery.data.pictures.preparing import for_size
 from orrery.exchange.reading.read import Stored
 from orrery.families import load_family
 from orrery.language_model.model import LanguageModel
-from orrery.nn.inputs import Images
 from orrery.page.views._inside import Inside
 from orrery.page.views._view import ViewSubject
 from orrery.text import Tokenizer
 from orrery.text.train import train_tokenizer
-from tiny_models import randomised
+from tiny_models import prepared_for, randomised
 
 TEXT = "the cat sat on the mat, the dog sat on the log\n"
 TOKENIZER = train_tokenizer("byte_bpe", [TEXT] * 3, 290)
@@ -32,9 +30,8 @@ def language_model_of(
     config = {**_with_vocabulary(rules.TINY, (tokenizer or TOKENIZER).size), **config}
     model = randomised(rules.spec(config).build(0).to(dtype).eval())
     known = tokenizer if model.spec.vocabulary or model.spec.target_vocabulary else None
-    read = next((each for each in model.spec.inputs.values() if isinstance(each, Images)), None)
-    prepared = None if read is None else dict(for_size(read.rows, read.columns, read.channels).content)
-    return LanguageModel(Stored(Path("tiny"), model, family, config, tokenizer=known, pictures=prepared))
+    stored = Stored(Path("tiny"), model, family, config, tokenizer=known, pictures=prepared_for(model))
+    return LanguageModel(stored)
 
 
 def subject_of(

@@ -96,7 +96,9 @@ def build(folder: Path) -> Path:
     save_labels(folder / "labels")
     tiny_models.saved(folder / "captions", "vision-encoder-decoder")
     for name, family in (("boxes", "yolos"), ("pixels", "segformer")):
-        save_model(folder / name, tiny_models.smallest(family, torch.float32), family, load_family(family).TINY)
+        model = tiny_models.smallest(family, torch.float32)
+        prepared = tiny_models.prepared_for(model)
+        save_model(folder / name, model, family, load_family(family).TINY, pictures=prepared)
     tiny_models.TOKENIZER.save(folder / "tokenizer")
     for name, recipe in (("recipe", RECIPE), ("pairs", PAIRS), ("words", VECTORS)):
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(recipe, sort_keys=False))

@@ -16,7 +16,7 @@ from orrery.errors import DataError
 from orrery.exchange.saving.save import save_model
 from orrery.families import load_family
 from orrery.tasks import NO_TEXT
-from tiny_models import smallest
+from tiny_models import prepared_for, smallest
 
 TEXTS = ["The cat sat near London.", "Ada wrote", "Öl in 日本 🙂"]
 
@@ -164,7 +164,8 @@ def test_things_and_parts_of_pictures_are_told(verb, family, tmp_path, capsys):
         "segment": ("image-segmentation", [], {}),
     }[verb]
     model, files = str(tmp_path / "model"), [str(tmp_path / name) for name in ("a.png", "b.png")]
-    save_model(model, smallest(family, torch.float32), family, load_family(family).TINY)
+    made = smallest(family, torch.float32)
+    save_model(model, made, family, load_family(family).TINY, pictures=prepared_for(made))
     for number, file in enumerate(files):
         picture("RGB", (20, 30), number).save(file)
     pipe = orrery.pipeline(task, model, device="cpu")
