@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import re
 from urllib.parse import unquote
 
 import pytest
@@ -108,6 +109,15 @@ def test_the_words_change_with_the_language(seen):
     seen.choose("header select", "de")
     seen.page.wait_for_selector('.go:has-text("Hineinsehen")')
     assert seen.page.evaluate("document.documentElement.lang") == "de"
+    seen.view("residual")
+    rows = seen.page.locator(".view").inner_text()
+    assert "Einbettung" in rows
+    assert "embedded" not in rows
+    seen.screen("model").view("architecture")
+    shown = seen.page.locator("body").inner_text()
+    assert "Token-Einbettung" in shown
+    assert re.search(r"\d\u202f\d{3}", shown)
+    assert not re.search(r"\d,\d{3}", shown)
 
 
 def test_what_cannot_be_read_is_told_on_the_page(seen):
