@@ -143,6 +143,9 @@ def test_a_dark_system_and_paper_have_pictures_of_their_own(seen):
     assert seen.page.locator(".view button.fold:visible").count() > 0
     seen.page.emulate_media(color_scheme="light", media="print")
     assert seen.page.locator(".view button.fold:visible, .rail button:visible, #lab:visible").count() == 0
+    seen.page.emulate_media(media="screen", forced_colors="active")
+    current = "getComputedStyle(document.querySelector('.tab[aria-current]')).outlineStyle"
+    assert seen.page.evaluate(current) == "solid"
 
 
 def test_what_cannot_be_read_is_told_on_the_page(seen):
