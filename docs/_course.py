@@ -61,21 +61,32 @@ def evening() -> str:
 
 
 def week() -> str:
-    """Return the subjects of each day."""
+    """Return the subjects of each day, with links to the weeks of a term."""
     rows = []
     for day, places in enumerate(DAYS, 1):
-        subjects = [SUBJECTS[place] for place in places]
-        rows.append((str(day), "; ".join(one.name for one in subjects), str(sum(len(one.items) for one in subjects))))
+        subjects = [(f"[{SUBJECTS[place].name}](#{_anchor(_week(place + 1))})", SUBJECTS[place]) for place in places]
+        count = sum(len(one.items) for _, one in subjects)
+        rows.append((str(day), "; ".join(link for link, _ in subjects), str(count)))
     return table(("day", "subjects", "examples"), rows)
 
 
 def term() -> str:
-    """Return a week for each subject with its items, and the drawing of what needs what."""
-    rows = [
-        (str(place), subject.name, ", ".join(subject.needs), "; ".join(map(_link, subject.found)))
-        for place, subject in enumerate(SUBJECTS, 1)
-    ]
-    return table(("week", "subject", "needs", "examples"), rows)
+    """Return a week for each subject: what it needs, and its items."""
+    return "\n".join(line for place in range(1, len(SUBJECTS) + 1) for line in _lesson(place))
+
+
+def _lesson(place: int) -> Iterator[str]:
+    """Yield the lines of a week."""
+    subject = SUBJECTS[place - 1]
+    yield f"### {_week(place)}\n"
+    if subject.needs:
+        yield f"Needs {', '.join(name[0].lower() + name[1:] for name in subject.needs)}.\n"
+    yield from (f"- {_link(item)}" for item in subject.found)
+    yield ""
+
+
+def _week(place: int) -> str:
+    return f"Week {place}: {SUBJECTS[place - 1].name}"
 
 
 def drawing() -> str:
@@ -114,7 +125,7 @@ def _svg(subjects: Sequence[Subject]) -> str:
     size = f'viewBox="0 0 {wide} {high}" width="{wide}" height="{high}" style="max-width:100%;height:auto"'
     named = f'role="img" aria-label="{title}"'
     drawn = f'<svg class="cs" {size} {named}>{style}{"".join(lines + boxes)}</svg>'
-    return f'<figure class="example">{drawn}</figure>'
+    return f'<figure class="example wide">{drawn}</figure>'
 
 
 def _short(name: str) -> str:

@@ -1,9 +1,14 @@
-"""Pictures of what goes in and what comes out, ``{flow}``: a title, and a line ``name: text; text`` for each box."""
+"""Pictures of what goes in and what comes out, ``{flow}``: a title, and a line ``name: text; text`` for each box.
+
+They are lists that the style sheet draws as boxes: in a row, and one below the other on a phone.
+"""
+
+from html import escape
 
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from orrery.reports.flow import LETTERS, Box, flow
+from orrery.reports.flow import LETTERS, Box
 
 
 def boxes(lines: list[str]) -> list[Box]:
@@ -23,6 +28,14 @@ def boxes(lines: list[str]) -> list[Box]:
     return made
 
 
+def figure(title: str, drawn: list[Box]) -> str:
+    """Return boxes with their title as HTML."""
+    items = "".join(
+        f"<li><b>{escape(box.title)}</b>{''.join(f'<br>{escape(text)}' for text in box.lines)}</li>" for box in drawn
+    )
+    return f'<figure class="example flow"><figcaption>{escape(title)}</figcaption><ol>{items}</ol></figure>'
+
+
 class Flow(SphinxDirective):
     """Boxes in a row, each leading to the next."""
 
@@ -36,8 +49,7 @@ class Flow(SphinxDirective):
             drawn = boxes([line for line in self.content if line.strip()])
         except ValueError as error:
             raise self.error(str(error)) from error
-        svg = flow(drawn, [(place, place + 1) for place in range(len(drawn) - 1)], title=self.arguments[0])
-        return [nodes.raw("", f'<figure class="example flow">{svg}</figure>', format="html")]
+        return [nodes.raw("", figure(self.arguments[0], drawn), format="html")]
 
 
 def setup(app: object) -> dict[str, bool]:

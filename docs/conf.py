@@ -26,6 +26,7 @@ extensions = [
     "_interactive",
     "_flow",
     "_landing",
+    "_math",
 ]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
@@ -46,6 +47,9 @@ html_theme = "furo"
 html_title = f"Orrery {release}"
 html_static_path = ["_static"]
 html_css_files = ["wrap.css"]
+html_favicon = "_static/icon.svg"
+html_extra_path = ["404.html"]
+html_math_renderer = "mathml"
 
 
 def setup(app: object) -> None:

@@ -75,5 +75,11 @@ function start(figure) {
   draw();
 }
 
-document.addEventListener("DOMContentLoaded", () => document.querySelectorAll("figure.interactive").forEach(start));
+// What moves sideways is reached by the keyboard too.
+const reachable = (box) => box.scrollWidth > box.clientWidth && box.setAttribute("tabindex", "0");
+
+document.addEventListener("DOMContentLoaded", () => {
+  document.querySelectorAll("figure.interactive").forEach(start);
+  document.querySelectorAll(".table-wrapper, figure.wide, div.math").forEach(reachable);
+});
 globalThis.orreryInteractive = { compute };

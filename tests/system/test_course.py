@@ -302,3 +302,25 @@ def test_the_browser_computes_what_python_computes(browser, tmp_path):
     seen.page.locator("figure input").first.fill("0.5")
     assert seen.page.locator("figure .picture").first.inner_html() != before
     assert seen.said == []
+
+
+def test_pictures_of_guides_fit_on_a_phone_and_what_moves_sideways_is_reached_by_keys(browser, tmp_path):
+    flow, static = module("_flow"), DOCS / "_static"
+    boxes = flow.boxes([f"step {number}: a text of thirty-two characters; another" for number in range(4)])
+    row = "".join(f"<td>some_long_word_{number}</td>" for number in range(9))
+    file = tmp_path / "page.html"
+    file.write_text(
+        f"<!doctype html><meta charset=utf-8><style>{(static / 'wrap.css').read_text()}</style>"
+        f"<script>{(static / 'interactive.js').read_text()}</script>{flow.figure('Steps', boxes)}"
+        f'<div class="table-wrapper" style="overflow-x:auto"><table>{row}</table></div>',
+        encoding="utf-8",
+    )
+    for width, down in ((360, True), (1440, False)):
+        seen = Seen(browser, width)
+        seen.page.goto(file.as_uri())
+        seen.narrow()
+        places = seen.page.locator("figure.flow li").evaluate_all("all => all.map((one) => one.offsetTop)")
+        assert (places == sorted(set(places))) is down
+        seen.page.keyboard.press("Tab")
+        assert (seen.page.evaluate("document.activeElement.className") == "table-wrapper") is down
+        seen.page.close()

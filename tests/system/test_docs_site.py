@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from orrery.cli.program import VERBS
-from pages import DOCS, ROOT, module, text_of
+from pages import DOCS, ROOT, module, prose, text_of
 
 GUIDES = re.search(r":caption: Use it\n.*?\n\n(.*?)```", text_of("index"), re.DOTALL)
 WORKFLOW = ROOT / ".github/workflows/docs.yml"
@@ -40,6 +40,17 @@ def test_the_boxes_of_a_picture_have_room_and_name_verbs_of_the_program(page) ->
 def test_a_text_that_is_too_long_for_a_box_is_refused() -> None:
     with pytest.raises(ValueError, match="longer than the 32 letters"):
         module("_flow").boxes([f"name: {'long ' * 8}"])
+
+
+FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<![`$])\$([^$`\n]+?)\$(?![`$])", re.DOTALL)
+
+
+@pytest.mark.parametrize("page", ["evaluation", "pipelines", "pretraining", "scores"])
+def test_every_formula_is_drawn_by_the_browser_itself(page: str) -> None:
+    found = [alone or within for alone, within in FORMULA.findall(prose(text_of(page)))]
+    assert found
+    assert all(module("_math").tex2mathml(one).startswith("<math") for one in found)
+    assert 'html_math_renderer = "mathml"' in (DOCS / "conf.py").read_text(encoding="utf-8")
 
 
 def test_the_workflow_publishes_what_make_docs_builds() -> None:

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import re
 from urllib.parse import unquote
 
 import pytest
@@ -108,6 +109,43 @@ def test_the_words_change_with_the_language(seen):
     seen.choose("header select", "de")
     seen.page.wait_for_selector('.go:has-text("Hineinsehen")')
     assert seen.page.evaluate("document.documentElement.lang") == "de"
+    seen.view("residual")
+    rows = seen.page.locator(".view").inner_text()
+    assert "Einbettung" in rows
+    assert "embedded" not in rows
+    seen.screen("model").view("architecture")
+    shown = seen.page.locator("body").inner_text()
+    assert "Token-Einbettung" in shown
+    assert re.search(r"\d\u202f\d{3}", shown)
+    assert not re.search(r"\d,\d{3}", shown)
+
+
+def test_a_dark_system_and_paper_have_pictures_of_their_own(seen):
+    corner = """all => all.map((one) => {  // a copy is read, for a browser complains where one canvas is read often
+      const copy = new OffscreenCanvas(1, 1).getContext("2d");
+      copy.drawImage(one, one.width - 1, 0, 1, 1, 0, 0, 1, 1);
+      return copy.getImageData(0, 0, 1, 1).data[0];
+    })"""
+    maps, ink = seen.page.locator(".view canvas:not(.scale canvas)"), "getComputedStyle(document.body).color"
+    assert maps.count() > 2
+    light = maps.evaluate_all(corner)
+    assert min(light) > 200
+    seen.page.emulate_media(color_scheme="dark")
+    assert max(maps.evaluate_all(corner)) < 60
+    seen.page.emulate_media(color_scheme="dark", media="print")
+    seen.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert maps.evaluate_all(corner) == light
+    assert seen.page.evaluate(ink) == "rgb(0, 0, 0)"
+    seen.page.evaluate("dispatchEvent(new Event('afterprint'))")
+    seen.page.emulate_media(color_scheme="dark", media="screen")
+    assert max(maps.evaluate_all(corner)) < 60
+    seen.view("qkv")
+    assert seen.page.locator(".view button.fold:visible").count() > 0
+    seen.page.emulate_media(color_scheme="light", media="print")
+    assert seen.page.locator(".view button.fold:visible, .rail button:visible, #lab:visible").count() == 0
+    seen.page.emulate_media(media="screen", forced_colors="active")
+    current = "getComputedStyle(document.querySelector('.tab[aria-current]')).outlineStyle"
+    assert seen.page.evaluate(current) == "solid"
 
 
 def test_what_cannot_be_read_is_told_on_the_page(seen):

@@ -44,7 +44,8 @@ def quiz(
 def _ask(asked: list[Entry]) -> None:
     """Ask one after the other, and say how many were right."""
     right = answered = 0
-    for one in asked:
+    for place, one in enumerate(asked, 1):
+        print(f"{place} of {len(asked)}: ", end="")
         _put(one)
         judgement = _answered(one)
         if judgement is None:

@@ -14,10 +14,12 @@ from orrery.generation.compiled_step import check_kernel, described
 from orrery.language_model.model import LanguageModel
 from orrery.models.default_device import on_cpu_by_default
 from orrery.settings import step_kernel
+from orrery.training.live_curves import notebook_display
 
 
-def _to_stderr(line: str) -> None:
-    print(line, file=sys.stderr)
+def _printed(line: str) -> None:
+    """Print on stderr; in a notebook, which shows that in red as a fault, on stdout."""
+    print(line, file=sys.stderr if notebook_display() is None else sys.stdout)
 
 
 @on_cpu_by_default
@@ -25,7 +27,7 @@ def load(
     path: str | Path,
     device: str = "auto",
     dtype: str = "auto",
-    say: Callable[[str], None] = _to_stderr,
+    say: Callable[[str], None] = _printed,
     adapter: str | Path | None = None,
     kernel: str | None = None,
 ) -> LanguageModel:
@@ -36,7 +38,7 @@ def load(
             or ``hf:org/name@revision``, the only form that opens a socket; or a folder of peft's, whose base is here.
         device: ``auto`` (a GPU where there is one), ``cpu``, ``cuda``, ``cuda:1``.
         dtype: ``auto``, ``stored`` (exactly the file's), ``float32``, ``bfloat16``, ``float16``, ``float64``.
-        say: told what was chosen; by default it is printed on stderr.
+        say: told what was chosen; by default it is printed on stderr, in a notebook on stdout.
         adapter: a folder of peft's with a LoRA for this model.
         kernel: how one token after another is written: ``auto`` (compiled where that can be), ``eager``, ``compiled``
             (or an error); by default ``ORRERY_KERNEL``, else ``auto``.

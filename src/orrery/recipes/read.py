@@ -39,6 +39,15 @@ FREE_ON_RESUME = (
 )
 
 
+SUCH_AS = {
+    "name": "first",
+    "model": "{family: gpt2, config: {n_layer: 2, n_head: 2, n_embd: 64}}; tokenizer: {kind: character}",
+    "data": "{train: notes.txt}",
+    "batches": "{kind: crops, length: 64, size: 16}",
+    "training": "{steps: 500, optimizer: {kind: adamw, rate: 1.0e-3}}",
+}
+"""What a recipe cannot do without, as it may be written."""
+
 AnyRecipe = TypeVar("AnyRecipe", bound=Section)
 
 
@@ -88,20 +97,33 @@ def check_recipe(values: Mapping[str, Any], source: str) -> Recipe:
 
 
 def check_as(schema: type[AnyRecipe], values: Mapping[str, Any], source: str) -> AnyRecipe:
-    """Build a recipe from plain values; raise ``UsageError`` naming the first bad dotted key."""
+    """Build a recipe from plain values; raise ``UsageError`` naming the bad dotted keys."""
     try:
         return schema.model_validate(values)
     except ValidationError as error:
         # A key that there is not is told before one that is missing: often it was meant for that.
-        first = min(error.errors(), key=lambda each: each["type"] != "unknown_key")
-        key = dotted_key(values, first["loc"], first.get("ctx", {}).get("key"))
-        more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-        where = f"{source}: {key[:200]}" if key else source
+        errors = sorted(error.errors(), key=lambda each: (each["type"] != "unknown_key", each["type"] == "missing"))
+        first, keys = errors[0], [_key(values, each) for each in errors]
+        missing = [key for key, each in zip(keys, errors, strict=True) if each["type"] == "missing"]
+        told = missing if first["type"] == "missing" else keys[:1]
         said = first["msg"].removeprefix("Value error, ")
-        if first["type"] == "unknown_key" and (name := called_elsewhere(key, Known(schemas=(schema,)))):
+        if first["type"] == "unknown_key" and (name := called_elsewhere(keys[0], Known(schemas=(schema,)))):
             said = f"unknown key; did you mean {name!r}?"
-        message = f"{where}: {said}{more}"
-        raise UsageError(message, "the training guide lists every key of a recipe") from error
+        more = f"; mend also {', '.join(keys[len(told) :][:8])}" if len(told) < len(keys) else ""
+        message = ": ".join(filter(None, (source, ", ".join(told[:8]), f"{said}{more}")))
+        hint = "the training guide lists every key of a recipe"
+        raise UsageError(message, f"{hint}{_such_as(missing) if schema is Recipe else ''}") from error
+
+
+def _key(values: Mapping[str, Any], error: Any) -> str:
+    """Return the key of an error as the user wrote it, cut where it is long."""
+    return dotted_key(values, error["loc"], error.get("ctx", {}).get("key"))[:200]
+
+
+def _such_as(missing: Sequence[str]) -> str:
+    """Return what can be written for the sections that are missing, or that lack something."""
+    sections = [name for name in dict.fromkeys(key.partition(".")[0] for key in missing) if name in SUCH_AS]
+    return "; for instance: " + "; ".join(f"{name}: {SUCH_AS[name]}" for name in sections) if sections else ""
 
 
 def dotted_key(values: Any, location: Sequence[int | str], extra: str | None) -> str:

@@ -14,6 +14,8 @@ from orrery.errors import UsageError
 Number = int | float
 
 WIDTH, HEIGHT = 640, 360
+CURVES = 464, 300
+"""Pixels of a line chart: seven tenths of them, the least that a report shows, fit on a phone."""
 BARS, LEAST_BAR = 380, 240
 """Where the longest bar ends, and how long it is at least: with its number it fits on a phone."""
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 24, 34, 46
@@ -91,9 +93,10 @@ def line_chart(
         raise UsageError("a line chart needs at least one finite point", "give a series with numbers")
     ranges = [*(spreads or {}).values(), *(bands or {}).values()]
     points += [(x, y) for lines in ranges for x, low, high in lines for y in (low, high)]
-    across = _Axis([x for x, _ in points], _LEFT, WIDTH - _RIGHT, log_x)
-    upward = _Axis([y for _, y in points], HEIGHT - _BOTTOM, _TOP, log_y)
-    parts = [_frame(across, upward, x_label, y_label)]
+    width, height = CURVES
+    across = _Axis([x for x, _ in points], _LEFT, width - _RIGHT, log_x)
+    upward = _Axis([y for _, y in points], height - _BOTTOM, _TOP, log_y)
+    parts = [_frame(across, upward, width, x_label, y_label)]
     for number, (name, curve) in enumerate(series.items()):
         parts += [_band(band, number, across, upward) for band in ((bands or {}).get(name),) if band]
         if name in dots:
@@ -106,8 +109,8 @@ def line_chart(
             parts.append(
                 f'<line class="l s{number % len(_HUES)}" x1="{px(across.at(x))}" x2="{px(across.at(x))}" {ends}/>'
             )
-    legend, below = _legend(list(series), dots)
-    return svg(WIDTH, HEIGHT + below, title, [*parts, legend])
+    legend, below = _legend(list(series), CURVES, dots)
+    return svg(width, height + below, title, [*parts, legend])
 
 
 def bar_chart(values: Mapping[str, Number], *, title: str, x_label: str, log_x: bool = False) -> Figure:
@@ -254,14 +257,14 @@ def scatter(
     names = 44 + 7 * _longest(list(groups), 28) if len(groups) > 1 else 0  # room for the legend beside the points
     across = _Axis([x for x, _ in points], _LEFT, WIDTH - _RIGHT - names, False)
     upward = _Axis([y for _, y in points], HEIGHT - _BOTTOM, _TOP, log_y)
-    parts = [_frame(across, upward, x_label, y_label)]
+    parts = [_frame(across, upward, WIDTH, x_label, y_label)]
     places = [(across.at(x), upward.at(y)) for x, y in points]
     boxes = [(x - 3, y - 3, x + 3, y + 3) for x, y in places]
     named = [(number, label) for number, group in enumerate(groups.values()) for label in group]
     for (number, label), (x, y) in zip(named, places, strict=True):
         parts.append(f'<circle class="f{number % len(_HUES)}" r="3" cx="{px(x)}" cy="{px(y)}"/>')
         parts.append(_label(short(label, 20), x, y, boxes))
-    legend, below = _legend(list(groups))
+    legend, below = _legend(list(groups), (WIDTH, HEIGHT))
     return svg(WIDTH, HEIGHT + below, title, [*parts, legend])
 
 
@@ -312,16 +315,16 @@ def _decades(low: Number, high: Number) -> list[Number]:
     return [10.0**power for power in range(first, last + stride, stride)]
 
 
-def _frame(across: _Axis, upward: _Axis, x_label: str, y_label: str) -> str:
+def _frame(across: _Axis, upward: _Axis, width: int, x_label: str, y_label: str) -> str:
     """Return grid, ticks and labels."""
-    bottom, right = HEIGHT - _BOTTOM, WIDTH - _RIGHT
+    bottom, right = upward.start, width - _RIGHT
     parts = [_tick(across.at(tick), bottom, tick) for tick in across.ticks]
     for tick in upward.ticks:
         y = px(upward.at(tick))
         parts.append(f'<line class="g" x1="{_LEFT}" x2="{right}" y1="{y}" y2="{y}"/>')
         parts.append(_text(_LEFT - 6, upward.at(tick) + 4, _number(tick), "end"))
-    parts.append(f'<path class="a" fill="none" d="M{_LEFT} {_TOP}V{bottom}H{right}"/>')
-    parts.append(_text((_LEFT + right) / 2, HEIGHT - 10, x_label, "middle"))
+    parts.append(f'<path class="a" fill="none" d="M{_LEFT} {_TOP}V{px(bottom)}H{right}"/>')
+    parts.append(_text((_LEFT + right) / 2, bottom + _BOTTOM - 10, x_label, "middle"))
     middle = px((_TOP + bottom) / 2)
     parts.append(f'<text transform="translate(14 {middle}) rotate(-90)" text-anchor="middle">{escaped(y_label)}</text>')
     return "".join(parts)
@@ -368,16 +371,16 @@ def _line(number: int) -> str:
     return f'class="l s{number % len(_HUES)}"' + (f' stroke-dasharray="{dashes}"' if dashes else "")
 
 
-def _legend(names: Sequence[str], dots: Collection[str] = ()) -> tuple[str, int]:
+def _legend(names: Sequence[str], size: tuple[int, int], dots: Collection[str] = ()) -> tuple[str, int]:
     """Return names beside their hues, in rows below the figure where no curve runs through them, and their height."""
     if len(names) < 2:
         return "", 0
     each = 44 + 7 * _longest(names, 28)
-    columns = max(1, (WIDTH - _LEFT - _RIGHT) // each)
+    columns = max(1, (size[0] - _LEFT - _RIGHT) // each)
     parts = []
     for number, name in enumerate(names):
         row, column = divmod(number, columns)
-        x, y = _LEFT + column * each, HEIGHT + 12 + 18 * row
+        x, y = _LEFT + column * each, size[1] + 12 + 18 * row
         line = f'<line {_line(number)} x1="{x}" x2="{x + 20}" y1="{y - 4}" y2="{y - 4}"/>'
         parts.append(_circle(x + 10, y - 4, number) if name in dots else line)
         parts.append(_text(x + 26, y, short(name, 28)))

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import pytest
 
 from orrery.errors import UsageError
-from orrery.reports.figures import bar_chart, heat_map, line_chart, scatter, signed_map
-from orrery.reports.page import section
+from orrery.reports.figures import CURVES, bar_chart, heat_map, line_chart, scatter, signed_map
+from orrery.reports.page import SMALLEST, section
 
 NASTY = "</text><script>alert('&\"')</script>\x1b\x00"
 
@@ -63,14 +63,18 @@ def test_points_without_a_line_are_dots_in_the_figure_and_in_the_legend():
     assert (svg.count("<polyline"), svg.count("<circle")) == (1, 2 + 1)
 
 
+def test_a_line_chart_fits_on_a_phone():
+    assert SMALLEST * CURVES[0] <= 360 - 2 * 16
+
+
 def test_a_band_lies_between_its_ends_and_inside_the_figure():
     curve = {"law": [(1, 2), (2, 2)]}
     svg = line_chart(curve, title="t", x_label="x", y_label="y", bands={"law": [(1, 1, 4), (2, 0, 8)]})
     (points,) = re.findall(r'<polygon [^>]*points="([^"]*)"', svg)
     places = [tuple(map(float, place.split(","))) for place in points.split()]
-    assert [x for x, _ in places] == [64, 616, 616, 64]
+    assert [x for x, _ in places] == [64, 440, 440, 64]
     low, lower, higher, high = (y for _, y in places)
-    assert 314 == lower > low > high > higher == 34  # y runs downwards
+    assert 254 == lower > low > high > higher == 34  # y runs downwards
 
 
 def test_a_short_logarithmic_axis_has_round_steps():

@@ -114,6 +114,18 @@ def test_quiet_is_quiet_and_elsewhere_lines_are_printed(notebook, recipe, monkey
     assert notebook.places == []
 
 
+def test_a_model_that_is_loaded_writes_no_red_lines(notebook, recipe, monkeypatch, capsys):
+    run = orrery.train(recipe, "run", quiet=True)
+    capsys.readouterr()
+    run.load(device="cpu")
+    told = capsys.readouterr()
+    assert "final model" in told.out
+    assert told.err == ""
+    monkeypatch.delitem(sys.modules, "IPython")
+    run.load(device="cpu")
+    assert capsys.readouterr().err == told.out
+
+
 def test_what_comes_from_files_is_escaped_and_old_lines_are_put_away():
     html = RunPicture("step <1>", [], [f"<b>{number}</b>" for number in range(20)])._repr_html_()
     assert "<b>" not in html

@@ -127,3 +127,27 @@ def test_parts_of_a_new_model_begin_with_those_of_another() -> None:
             check_recipe({**base, "model": model}, "a recipe")
     with pytest.raises(UsageError, match=r"model.from.*encoder"):
         check_recipe({**base, "model": {**base["model"], "from": {"encodr": "runs/things"}}}, "a recipe")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({}, "a recipe: name, model, data, batches, training: Field required"),
+        (
+            {"name": "x", "model": {}, "data": {"train": "x"}, "training": {"steps": 3}},
+            "a recipe: model: exactly one of family, spec and from is needed; mend also batches, training.optimizer",
+        ),
+        ({"nam": "x"}, "a recipe: nam: unknown key; did you mean 'name'?"),
+    ],
+)
+def test_everything_that_is_missing_is_named(values: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError) as told:
+        check_recipe(values, "a recipe")
+    assert told.value.message == message
+
+
+def test_what_is_missing_is_shown_as_it_can_be_written() -> None:
+    with pytest.raises(UsageError) as told:
+        check_recipe({}, "a recipe")
+    written = yaml.safe_load(told.value.hint.partition("for instance: ")[2].replace("; ", "\n"))
+    assert check_recipe(written, "a recipe").batches.kind == "crops"

@@ -47,8 +47,8 @@ export function visible(text) {
   return text.replace(/ /g, "␣").replace(/\n/g, "↵").replace(/\t/g, "⇥").replace(/[\u0000-\u001f\u007f]/g, "�");
 }
 
-/** A number as it is shown, with its sign as typographers write it. */
-export const whole = (count) => (count || 0).toLocaleString("en").replace("-", "−");
+/** A number as it is shown, with its sign as typographers write it; in German a comma would begin decimals. */
+export const whole = (count) => (count || 0).toLocaleString("en").replace("-", "−").replaceAll(",", globalThis.document?.documentElement.lang === "de" ? "\u202f" : ",");
 
 export function number(value, digits = 4) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";

@@ -21,6 +21,12 @@ export class Focus {
     if (this.changed.size && !this.waiting) this.waiting = requestAnimationFrame(() => this.tell());
   }
 
+  /** Tell now that something is to be drawn again, though it has the value that it had. */
+  again(name) {
+    this.changed.add(name);
+    this.tell();
+  }
+
   tell() {
     this.waiting = null;
     const changed = this.changed;

@@ -33,6 +33,7 @@ export function paint(canvas, data) {
   canvas.dataset.lowest = lowest;
   canvas.dataset.highest = highest;
   canvas.dataset.colours = colours;
+  canvas.repaint = () => paint(canvas, data); // where the page turns dark or light
   return { lowest, highest };
 }
 

@@ -15,7 +15,8 @@ async function start() {
   const page = held ? saved(JSON.parse(held.textContent)) : await served();
   useLanguage(page.focus.get("language"));
   watchWords(main);
-  document.documentElement.dataset.theme = page.focus.get("theme") ?? "";
+  const coloured = (theme) => (document.documentElement.dataset.theme = theme ?? page.focus.get("theme") ?? "");
+  coloured();
   document.title = `Orrery · ${page.session.model}`;
   const skip = document.querySelector(".skip");
   skip.textContent = t("skip");
@@ -39,8 +40,14 @@ async function start() {
     main.dataset.ready = name;
   };
   page.focus.listen((changed) => {
+    if (changed.has("theme")) for (const canvas of main.querySelectorAll("canvas")) canvas.repaint?.();
     if (changed.has("screen") || changed.has("language")) show().catch((error) => fill(main, h("p.failure", { role: "alert" }, t("failed", { why: page.live ? t("gone") : error.message }))));
   });
+  // Paper is light, and pictures are drawn for it; so they are where the system turns dark or light.
+  const redrawn = (theme) => () => (coloured(theme), page.focus.again("theme"));
+  addEventListener("beforeprint", redrawn("light"));
+  addEventListener("afterprint", redrawn());
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawn());
   keyboard(page);
   lab(document.getElementById("lab"), page);
   const given = page.focus.get("given");

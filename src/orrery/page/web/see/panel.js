@@ -19,7 +19,6 @@ export function panel(page, { name, title, tensor, rows, how }) {
 // What a view of several such maps does when something else changes.
 export const following = (page, drawn) => ({
   focus(changed) {
-    if (changed.has("theme")) drawn.forEach(({ map }) => map.update());
     if (changed.has("query")) drawn.forEach(({ map }) => map.mark(null, page.focus.get("query")));
   },
   destroy: () => page.focus.set({ overQuery: null }),

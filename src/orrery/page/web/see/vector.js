@@ -57,7 +57,7 @@ export function vector(values, { label, key, chosen, now = null }) {
         from ? explained(values[i], ...from, 3) : h("span.number", {}, number(values[i], 3)),
       );
     };
-    const more = values.length > SAMPLED && h("button.quiet", { onclick: () => ((whole = !whole), draw()) }, t(whole ? "vector.few" : "vector.all", { count: values.length }));
+    const more = values.length > SAMPLED && h("button.quiet.fold", { onclick: () => ((whole = !whole), draw()) }, t(whole ? "vector.few" : "vector.all", { count: values.length }));
     fill(element, label && h("span.soft", {}, label), h("div.cells", { role: "group", "aria-label": label || t("vector.cells") }, places.sort((a, b) => a - b).map(cell)), more);
   };
   draw();

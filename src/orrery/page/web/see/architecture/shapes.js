@@ -1,6 +1,6 @@
 // What the drawings of an architecture are made of: boxes, arrows, and words for parts and shapes.
 import { h, whole } from "#see/dom.js";
-import { t } from "#see/words.js";
+import { said, t } from "#see/words.js";
 
 export { whole };
 
@@ -41,7 +41,7 @@ export function tint(part) {
 export function named(part) {
   const mask = part.settings.mask ?? "";
   const masked = part.settings.heads && /causal|window|sliding|past/.test(mask) && part.role !== "cross" ? "Masked " : "";
-  return part.kind ? masked + spaced(part.kind) : t("architecture.shared");
+  return part.kind ? said(masked + spaced(part.kind)) : t("architecture.shared");
 }
 
 /** All that is known of a part in one sentence. */

@@ -246,7 +246,7 @@ class Heads {
     if (!this.pattern) return;
     if (changed.has("overTurned")) return this.turned();
     const bars = choices(this.page, this.site).drawing === "bars" && (changed.has("query") || changed.has("overQuery"));
-    if (bars || changed.has("theme") || changed.has("mass") || [...changed].some((name) => NAMES.has(name))) this.picture();
+    if (bars || changed.has("mass") || [...changed].some((name) => NAMES.has(name))) this.picture();
     else this.mark();
     if (changed.has("query") || changed.has("measure")) await this.numbers();
   }

@@ -48,7 +48,7 @@ async function draw(element, { page, check }) {
   told();
   return {
     focus(changed) {
-      if (changed.has("lens") || changed.has("theme")) map.update({ highest: undefined, lowest: undefined, ...kind() });
+      if (changed.has("lens")) map.update({ highest: undefined, lowest: undefined, ...kind() });
       told();
     },
     destroy: () => page.focus.set({ overLayer: null, overQuery: null }),

@@ -127,7 +127,6 @@ class Counting {
 
   focus(changed) {
     if (changed.has("part")) return this.show();
-    if (changed.has("theme")) this.map?.update();
   }
 
   destroy() {

@@ -1,5 +1,5 @@
 // What a batch costs: operations, memory and time, each with its formula.
-import { fill, h, number } from "#see/dom.js";
+import { fill, h, number, whole as exact } from "#see/dom.js";
 import { csv, download, exports } from "#see/export.js";
 import { bytes, readable } from "#see/memory.js";
 import { t } from "#see/words.js";
@@ -10,22 +10,22 @@ const words = {
     "planner.rows": "Rows", "planner.length": "Tokens a row", "planner.rate": "Speed, operations a second", "planner.measure": "Measure this machine", "planner.measuring": "Measuring …",
     "planner.what": "What", "planner.formula": "Formula", "planner.amount": "Amount", "planner.operations": "Operations", "planner.memory": "Memory", "planner.time": "Time",
     "planner.token": "forward, a token", "planner.pass": "forward, the batch", "planner.training": "a training step", "planner.weights": "weights", "planner.gradients": "gradients", "planner.optimizer": "AdamW's two averages in float32", "planner.cache": "keys and values while decoding", "planner.logits": "logits in float32", "planner.serving": "serving: weights and cache", "planner.learning": "training: weights, gradients, optimizer, logits; activations on top",
-    "planner.seconds": "forward, at this speed", "planner.step": "a training step, at this speed", "planner.speed": "tokens a second in training", "planner.measured": "forward, measured here", "planner.times": "{n} times the prediction", "planner.no.rate": "give a speed, or measure it",
+    "planner.days": "days", "planner.years": "years", "planner.seconds": "forward, at this speed", "planner.step": "a training step, at this speed", "planner.speed": "tokens a second in training", "planner.measured": "forward, measured here", "planner.times": "{n} times the prediction", "planner.no.rate": "give a speed, or measure it",
   },
   de: {
     "view.planner": "Kosten", "planner.about": "N Gewichte multiplizieren jedes Token, zwei Operationen je Gewicht; Aufmerksamkeit bringt vier je Tokenpaar und Kanal, von denen eine kausale Maske die Hälfte verdeckt, ein Fenster die jenseits davon. Rückwärts kostet es das Doppelte.",
     "planner.rows": "Zeilen", "planner.length": "Tokens je Zeile", "planner.rate": "Tempo, Operationen je Sekunde", "planner.measure": "Diese Maschine messen", "planner.measuring": "Wird gemessen …",
     "planner.what": "Was", "planner.formula": "Formel", "planner.amount": "Menge", "planner.operations": "Operationen", "planner.memory": "Speicher", "planner.time": "Zeit",
     "planner.token": "vorwärts, ein Token", "planner.pass": "vorwärts, der Stapel", "planner.training": "ein Trainingsschritt", "planner.weights": "Gewichte", "planner.gradients": "Gradienten", "planner.optimizer": "AdamWs zwei Mittel in float32", "planner.cache": "Schlüssel und Werte beim Dekodieren", "planner.logits": "Logits in float32", "planner.serving": "Betrieb: Gewichte und Speicher der Schlüssel", "planner.learning": "Training: Gewichte, Gradienten, Optimierer, Logits; Aktivierungen kommen dazu",
-    "planner.seconds": "vorwärts, mit diesem Tempo", "planner.step": "ein Trainingsschritt, mit diesem Tempo", "planner.speed": "Tokens je Sekunde im Training", "planner.measured": "vorwärts, hier gemessen", "planner.times": "{n}-mal die Vorhersage", "planner.no.rate": "ein Tempo angeben oder messen",
+    "planner.days": "Tage", "planner.years": "Jahre", "planner.seconds": "vorwärts, mit diesem Tempo", "planner.step": "ein Trainingsschritt, mit diesem Tempo", "planner.speed": "Tokens je Sekunde im Training", "planner.measured": "vorwärts, hier gemessen", "planner.times": "{n}-mal die Vorhersage", "planner.no.rate": "ein Tempo angeben oder messen",
   },
 };
 
-const whole = (count) => Math.round(count).toLocaleString("en");
+const whole = (count) => exact(Math.round(count));
 
 /** Seconds as people read them. */
 export function duration(seconds) {
-  const units = [["µs", 1e-6], ["ms", 1e-3], ["s", 1], ["min", 60], ["h", 3600], ["days", 86400], ["years", 31557600]];
+  const units = [["µs", 1e-6], ["ms", 1e-3], ["s", 1], ["min", 60], ["h", 3600], [t("planner.days"), 86400], [t("planner.years"), 31557600]];
   const [name, size] = units.findLast(([, least]) => seconds >= least) ?? units[0];
   return `${number(seconds / size, 3)} ${name}`;
 }

@@ -119,7 +119,7 @@ class Steps {
     if (!rows.includes(this.key)) rows.push(this.key);
     const row = (key) => h("tr", { "data-key": key, class: key === this.key ? "chosen" : null, onclick: () => this.page.focus.set({ key }), onpointerenter: () => this.page.focus.set({ overKey: key }), onpointerleave: () => this.page.focus.set({ overKey: null }) }, h("th", { scope: "row" }, this.keys[key]), values(key).map((value) => h("td.right", {}, value)));
     const head = h("tr", {}, [t("key"), ...columns].map((text, i) => h(i ? "th.right" : "th", { scope: "col" }, text)));
-    const more = order.length > SHOWN && h("button.quiet", { onclick: () => ((this.whole = !this.whole), this.draw()) }, t(this.whole ? "vector.few" : "vector.all", { count: order.length }));
+    const more = order.length > SHOWN && h("button.quiet.fold", { onclick: () => ((this.whole = !this.whole), this.draw()) }, t(this.whole ? "vector.few" : "vector.all", { count: order.length }));
     return [h("div.scroll", {}, h("table.keys", {}, h("thead", {}, head), h("tbody", {}, rows.map(row)))), more];
   }
 

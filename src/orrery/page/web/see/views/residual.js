@@ -11,7 +11,7 @@ const words = {
 async function draw(element, { page, check }) {
   const { facts, tensors, checks } = await page.source.get("residual");
   check(checks);
-  const short = (key) => key.replace("blocks.", "").replace(".resid_post", "").replace(".added", "").replace("feed_forward", "feed-forward");
+  const short = (key) => said(key.replace("blocks.", "").replace(".resid_post", "").replace(".added", "").replace("feed_forward", "feed-forward"));
   const signed = page.comparing && { colours: "signed" };
   const panels = [
     ["stream", facts.streams.map(short), signed || { colours: "weight", lowest: 0 }],

@@ -63,6 +63,8 @@ export default {
   "{} is one part: an edit replaced it": "{} ist ein Teil: ein Eingriff ersetzte es",
   "{} is one part: {} is a {}, whose output is one part": "{} ist ein Teil: {} ist {}, dessen Ausgabe ein Teil ist",
   growing: "wachsend", static: "fest", "paged ({})": "in Seiten ({})", recurrent: "rekurrent", "made once": "einmal gemacht",
+  embedded: "Einbettung", "{}.attention": "{}.Aufmerksamkeit", "{}.feed-forward": "{}.Feed-forward", "{}.cross": "{}.Quelle", "{}.recurrence": "{}.Rekurrenz",
+  "Masked Multi Head Attention": "Maskierte Aufmerksamkeit", "Multi Head Attention": "Aufmerksamkeit", "Token Embedding": "Token-Einbettung", "Learned Positions": "Gelernte Positionen", "Language Model Head": "Kopf des Sprachmodells", "Layer Norm": "Layer-Norm", "RMS Norm": "RMS-Norm",
   greedy: "gierig", "beam {}": "Strahl {}", "sample {}": "Stichprobe {}",
   "these ids are among those that the model read": "diese Nummern sind unter denen, die das Modell las",
 };
