@@ -165,6 +165,9 @@ def test_chatgpts_export_is_read_from_its_beginning_to_what_was_seen_last(tmp_pa
     nodes["g"] = entry("z", "assistant", "code", GOOD)
     with pytest.raises(DataError, match=r":1: message 1 has a part of the type 'code'"):
         list(read_conversations(written(tmp_path, rows)))
+    for broken in (None, [], {"message": "x"}, {"message": {"content": None}}, {"message": {"content": {}}}):
+        with pytest.raises(DataError, match=r":1: .*no conversation|:1: message"):
+            list(read_conversations(written(tmp_path, [{**rows[0], "mapping": {**nodes, "z": broken}}])))
     nodes["z"] = entry("g", "user", "text", ASKED)
     with pytest.raises(DataError, match=r":1: message \d has a part of the type 'code'"):
         list(read_conversations(written(tmp_path, rows)))

@@ -29,7 +29,9 @@ def unblocked(message: Message, before: Sequence[Message]) -> list[Message]:
     own |= {"tool_calls": [_called(call) for call in calls]} if calls else {}
     own |= {"reasoning_content": "\n\n".join(block[_THOUGHT] for block in thoughts)} if thoughts else {}
     names = {
-        call.get("id"): call.get("function", {}).get("name") for one in before for call in one.get("tool_calls", ())
+        str(call.get("id")): call.get("function", {}).get("name")
+        for one in before
+        for call in one.get("tool_calls", ())
     }
     results = [_result(block, names) for block in given]
     return [*results, *([own] if rest or calls or thoughts else [])]

@@ -69,19 +69,29 @@ def of_chatgpt(row: Mapping[str, Any]) -> dict[str, Any] | None:
     What is no text (a picture, code that ran, a call of a tool) stays a part of its type, by which it is refused.
     """
     nodes, name = row.get("mapping"), row.get("current_node")
-    if not isinstance(nodes, Mapping) or name not in nodes:
+    if not isinstance(nodes, Mapping) or not isinstance(name, str):
         return None
+    try:
+        said = _seen(nodes, name)
+    except (AttributeError, KeyError, TypeError):  # a mapping of another form
+        return None
+    return {"messages": said} if said else None
+
+
+def _seen(nodes: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    """Return the messages from the beginning of a tree to a node."""
     said: list[dict[str, Any]] = []
     for _ in nodes:  # no more steps than nodes: a tree that runs in a circle ends
-        message = nodes[name].get("message") if name in nodes else None
+        message = nodes[name].get("message")
         content = message.get("content", {}) if message else {}
         kind, parts = content.get("content_type"), list(content.get("parts") or ())
         text = "".join(parts) if kind == "text" and all(isinstance(part, str) for part in parts) else None
         if message and text != "":
             own = [{"type": kind}] if text is None else text
             said.append({"role": message["author"]["role"], "content": own})
-        name = nodes[name].get("parent") if name in nodes else None
-    return {"messages": said[::-1]} if said else None
+        if (name := nodes[name].get("parent")) is None:
+            break
+    return said[::-1]
 
 
 def _said(node: Node, before: list[dict[str, Any]] | None) -> tuple[list[dict[str, Any]], list[Node]]:
