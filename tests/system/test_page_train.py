@@ -90,7 +90,7 @@ def test_curves_grow_while_a_run_learns(browser, tmp_path):
         assert len(records(run)) > began
         marks = seen.page.locator("input[name=checkpoint]")
         most = int(marks.get_attribute("max"))
-        seen.page.wait_for_selector(f'input[name=checkpoint]:not([max="{most}"])', timeout=60_000)
+        seen.page.wait_for_selector(f'input[name=checkpoint]:not([max="{most}"])', timeout=180_000)
         assert int(marks.get_attribute("max")) > most
         seen.quiet()
         seen.close()

@@ -153,10 +153,9 @@ class Trainer:
 
     def _start(self) -> None:
         """Restore the newest checkpoint or begin at step 0, and refuse early what would fail late."""
-        device = find_device(self.settings.device)
+        device, weights = find_device(self.settings.device), magnitude(self.parts.model)
         self.model = self.parts.model.to(device).train()
         self.described = self._description()  # what shares the weights changes the classes of its parts
-        weights = magnitude(self.model)
         self.owned = nn.ModuleDict(self.parts.modules).to(device)
         join_layers(self.model, device)
         self.notes = (*self.parts.notes, *compiled(self.model, self.recipe.parallel.compile, device))
