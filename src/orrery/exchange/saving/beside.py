@@ -3,6 +3,8 @@
 import shutil
 from pathlib import Path
 
+from orrery.checkpoints.disk import machine_errors
+
 COUNTS = "counts.safetensors"
 RANKER = ("ranker.safetensors", "ranker.json")
 BESIDE = (COUNTS, *RANKER)
@@ -14,6 +16,15 @@ def beside(folder: Path) -> list[Path]:
 
 
 def copy_beside(folder: Path, into: Path) -> None:
-    """Copy those of a folder into another one that the same model was written to."""
-    for path in beside(folder) if folder.resolve() != into.resolve() else ():
-        shutil.copyfile(path, into / path.name)
+    """Copy those of a folder into another one that the same model was written to, and remove those of a model before.
+
+    Raises:
+        MachineError: there is no room.
+    """
+    if folder.resolve() == into.resolve():
+        return
+    with machine_errors(into):
+        for path in beside(into):
+            path.unlink()
+        for path in beside(folder):
+            shutil.copyfile(path, into / path.name)

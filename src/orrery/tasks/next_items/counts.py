@@ -92,14 +92,19 @@ def counts_of(lm: "LanguageModel") -> Counts | None:
     """Return the counts beside a model; nothing where its recipe asks for none.
 
     Raises:
-        ModelFileError: the recipe of its run has a share for counts (``data.counts``), and its folder has none.
+        ModelFileError: the recipe of its run has a share for counts (``data.counts``), and its folder has none; or they
+            are of another model.
     """
     folder = lm.stored.folder
     if (folder / FILE).is_file():
-        return load(folder)
+        found = load(folder)
+        if (size := len(found.markov.popularity.counts)) != lm.model.spec.vocabulary:
+            message = f"{folder / FILE} counts {size:,} items, and the model has {lm.model.spec.vocabulary:,} tokens"
+            raise ModelFileError(message, "it belongs to another model; train this one again: orrery finetune")
+        return found
     for run in (folder, *folder.parents[:2]):
         data = recipe_of(run).get("data")
         if isinstance(data, dict) and data.get("kind") == "interactions" and data.get("counts"):
-            hint = "name the run, whose final model has them; checkpoints and averages leave them out"
+            hint = "name the run, whose final model has them, or finish it with --resume; checkpoints and averages have none"
             raise ModelFileError(f"{folder} has no {FILE}, which its run asks for (data.counts)", hint)
     return None

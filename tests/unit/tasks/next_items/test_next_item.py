@@ -259,7 +259,11 @@ def test_counts_stand_beside_the_final_model_and_are_missed_elsewhere(run, tmp_p
     assert orrery.pipeline("next-item", tmp_path / "out", device="cpu", top_k=100)(history) == pipe_before
     for folder in ("out", "whole"):
         assert (tmp_path / folder / FILE).read_bytes() == (place / "final" / FILE).read_bytes()
-    checkpoint = next((place / "checkpoints").glob("step-*"))
+    Counts(MarkovGaps.counted([[0, 1, 2]], 4, 0.5), 0.25).save(tmp_path / "out")
+    with pytest.raises(ModelFileError, match="counts 4 items, and the model has 33 tokens"):
+        orrery.pipeline("next-item", tmp_path / "out", device="cpu")(history)
+    orrery.load(checkpoint := next((place / "checkpoints").glob("step-*")), "cpu").save(tmp_path / "out")
+    assert not (tmp_path / "out" / FILE).exists()  # what a model before had there is none of this one's
     with pytest.raises(ModelFileError, match=r"has no counts.safetensors, which its run asks for \(data.counts\)"):
         orrery.pipeline("next-item", checkpoint, device="cpu")(history)
 
