@@ -105,6 +105,6 @@ def counts_of(lm: "LanguageModel") -> Counts | None:
     for run in (folder, *folder.parents[:2]):
         data = recipe_of(run).get("data")
         if isinstance(data, dict) and data.get("kind") == "interactions" and data.get("counts"):
-            hint = "name the run, whose final model has them, or resume it to its end; checkpoints and averages have none"
+            hint = "name the run, whose final model has them, or resume it; checkpoints and averages have none"
             raise ModelFileError(f"{folder} has no {FILE}, which its run asks for (data.counts)", hint)
     return None
