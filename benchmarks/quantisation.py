@@ -1,12 +1,12 @@
 """What whole numbers cost a model and what they save: perplexity, bytes, and seconds to load.
 
-    python benchmarks/quantisation.py MODEL TEXT --calibrate OTHER [--output FILE]
+    python benchmarks/quantisation.py MODEL python-peps/val --calibrate python-peps/train [--output FILE]
 
-MODEL is any model of Llama's family, TEXT what its perplexity is measured on, in windows of 512 tokens, and OTHER a
-text that four-bit numbers are chosen for. Each kind is written as `orrery quantise` does and read again. Beside them
-stands Q4_K_M as llama.cpp writes it: its quantiser, out of the wheel of xllamacpp, and its mixture of kinds; Orrery
-reads that file, so that all perplexities are of one program. A load is the best of five, from the system's cache,
-tensors and tokenizer alike.
+MODEL is any model of Llama's family; its perplexity is measured on the first text, in windows of 512 tokens, and
+four-bit numbers are chosen for the second: files or named sets, of which the first 100,000 characters are read. Each
+kind is written as `orrery quantise` does and read again. Beside them stands Q4_K_M as llama.cpp writes it: its
+quantiser, out of the wheel of xllamacpp, and its mixture of kinds; Orrery reads that file, so that all perplexities are
+of one program. A load is the best of five, from the system's cache, tensors and tokenizer alike.
 """
 
 import sys
@@ -17,7 +17,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from _record import Record, parsed, parser
+from _record import Record, parsed, parser, shown
 
 from ggml_quantiser import write_q4_k_m
 from orrery.data.corpora import read_corpus
@@ -42,6 +42,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "int4, chosen for a text, values and second matrices in int8": {**CHOSEN, "eight": ("*.v", "*.down")},
 }
 LOADS = 5
+CHARACTERS = 100_000
 
 
 def main() -> None:
@@ -56,7 +57,7 @@ def main() -> None:
         if given.small:
             given.run, given.text = small(Path(place))
             given.calibrate = given.text
-        texts, other = ([document.text for document in read_corpus(name)] for name in (given.text, given.calibrate))
+        texts, other = excerpt(given.text), excerpt(given.calibrate)
         by_kind[PLAIN] = measured(given.run, texts)
         for number, (name, settings) in enumerate(KINDS.items()):
             folder, known = str(Path(place) / str(number)), dict(settings)
@@ -74,7 +75,19 @@ def main() -> None:
             f"{name:60} {row['bytes']:12,} bytes  loaded in {row['load_seconds']:.3f} s  "
             f"perplexity {row['perplexity']:.4f} ({row['change_percent']:+.3f} %)"
         )
-    record.write({"text": Path(given.text).name, "calibrate": Path(given.calibrate).name, "kinds": by_kind})
+    record.write({"text": shown([given.text]), "calibrate": shown([given.calibrate]), "kinds": by_kind})
+
+
+def excerpt(source: str) -> list[str]:
+    """Return the first characters of a corpus, document by document."""
+    found: list[str] = []
+    left = CHARACTERS
+    for document in read_corpus(source):
+        found.append(document.text[:left])
+        left -= len(found[-1])
+        if not left:
+            break
+    return found
 
 
 def q4_k_m(model: str, place: Path) -> Path:
