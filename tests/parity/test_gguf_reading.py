@@ -18,6 +18,7 @@ from orrery.checkpoints.gguf_file import PLAIN, GgufFile
 from orrery.checkpoints.rules import to_theirs
 from orrery.errors import ModelFileError
 from orrery.exchange.exporting.export import export_gguf
+from orrery.exchange.exporting.quantised import quantise
 from orrery.exchange.reading.gguf_architectures import ARCHITECTURES
 from orrery.exchange.reading.gguf_learned import as_facts, is_learned
 from orrery.exchange.reading.read import read
@@ -28,7 +29,7 @@ from orrery.language_model.load import load
 from orrery.studies.bench.llama_cpp import LlamaCpp
 from orrery.text.gguf.rules import RULES
 from orrery.text.tokenizer import Tokenizer
-from orrery.tuning import merge, numbers_of
+from orrery.tuning import matrix_of, merge, numbers_of
 from tests.parity.test_gguf import (
     ALIKE,
     BOUNDS,
@@ -145,7 +146,11 @@ def test_blocks_in_further_architectures_are_the_unpacked_model(family: str, tmp
 def test_llama_cpp_continues_alike_from_blocks(kind: str, plain: dict[str, Path], tmp_path: Path) -> None:
     """It rounds what is multiplied with a block to eight bits too, and so may choose another token of two near ones."""
     path = rewritten(plain["llama"], tmp_path / "x.gguf", kind, only=lambda name: name.startswith("blk"))
-    lm = load(path, say=lambda line: None)
+    assert continued_alike(path, load(path, say=lambda line: None)) >= 2
+
+
+def continued_alike(path: Path, lm: Any) -> int:
+    """Return how many of three prompts llama.cpp continues with the same token; its probabilities must be near."""
     reader = LlamaCpp(path, "", 1, 64, 1, exact=True)
     alike = 0
     for text in ("the cat sat", "dog", "on the log"):
@@ -155,7 +160,55 @@ def test_llama_cpp_continues_alike_from_blocks(kind: str, plain: dict[str, Path]
         theirs = {entry["id"]: entry["logprob"] for entry in top["top_logprobs"]}
         assert max(abs(float(ours[id]) - value) for id, value in theirs.items()) < 0.2
         alike += int(ours.argmax()) == told["tokens"][0]
-    assert alike >= 2
+    return alike
+
+
+QUANTISED: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("llama", {"bits": 4}),
+    ("llama", {"bits": 4, "group": 128, "eight": ("*.v", "*.down")}),
+    ("llama", {"bits": 8, "head": None}),
+    ("gpt2", {"bits": 4, "eight": ("*.v",)}),  # q, k and v are one tensor of the file
+    ("mixtral", {"bits": 4}),
+)
+
+
+@pytest.mark.parametrize(("family", "settings"), QUANTISED, ids=str)
+def test_quantised_matrices_are_the_same_in_blocks(family: str, settings: dict[str, Any], tmp_path: Path) -> None:
+    saved(tmp_path / "model", family, **WIDE.get(family, FOR_ALL))
+    quantise(tmp_path / "model", tmp_path / "small", **settings)
+    stored = read(tmp_path / "small")
+    done = export_gguf(stored, tmp_path / "x.gguf")
+    assert done.deviation == 0.0
+    assert ("Q4_0" in done.form) == (settings["bits"] == 4)
+    again = read(done.path)
+    assert torch.equal(logits(again.model), logits(stored.model))
+    theirs = {tensor.name: tensor for tensor in gguf.GGUFReader(done.path).tensors}
+    whole = merge(stored.model)
+    assert done.parameters == numbers_of(whole) == sum(parameter.numel() for parameter in whole.parameters())
+    ours = to_theirs(weights_of(whole), ARCHITECTURES[family].rules(whole.spec))
+    assert ours.keys() == theirs.keys()
+    for name, tensor in ours.items():
+        assert torch.equal(
+            torch.from_numpy(gguf.dequantize(theirs[name].data, theirs[name].tensor_type).copy()), tensor
+        )
+    if family == "llama":
+        assert continued_alike(done.path, load(tmp_path / "small", say=lambda line: None)) >= 2
+
+
+def test_scales_of_another_width_and_groups_that_are_no_blocks(tmp_path: Path) -> None:
+    """A scale that is no float16 is rounded, which is told; what no block holds is written out."""
+    saved(tmp_path / "model", "llama", **FOR_ALL)
+    quantise(tmp_path / "model", tmp_path / "small", bits=4, group=16)
+    stored = read(tmp_path / "small")
+    done = export_gguf(stored, tmp_path / "a.gguf", "f32")
+    assert "Q4_0" not in done.form
+    assert (logits(read(done.path).model) - logits(stored.model)).abs().max() <= 1e-4
+    quantise(tmp_path / "model", tmp_path / "other", bits=4)
+    stored = read(tmp_path / "other")
+    with torch.no_grad():
+        stored.model.stack.blocks[0].attention.branch.q.weight_scale.mul_(1 + 2**-12)
+    done = export_gguf(stored, tmp_path / "b.gguf")
+    assert 0 < done.deviation <= 2**-11 * matrix_of(stored.model.stack.blocks[0].attention.branch.q).abs().max()
 
 
 SENTENCES = (

@@ -2,10 +2,11 @@
 
 import importlib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 
 from orrery.checkpoints.disk import fsync_file, no_room
+from orrery.checkpoints.gguf_file import Kind
 from orrery.errors import MachineError, ModelFileError, UsageError
 from orrery.settings import install
 
@@ -81,19 +83,28 @@ def library() -> Any:
         ) from error
 
 
-def kind_of(name: str, tensor: Tensor, kind: str) -> str:
-    """Return the kind of one tensor in a file of this kind: what is no matrix stays float32."""
-    return kind if tensor.dim() > 1 and not _WHOLE.fullmatch(name) else "f32"
+def stays_float(name: str) -> bool:
+    """Say whether llama.cpp wants a tensor of this name in float32 whatever the others are."""
+    return _WHOLE.fullmatch(name) is not None
 
 
-def check_storable(tensors: Mapping[str, Tensor], kind: str) -> None:
-    """Refuse tensors that a kind cannot hold.
+def kind_of(name: str, tensor: Tensor, kind: str, kept: Mapping[str, Kind] = MappingProxyType({})) -> str:
+    """Return the kind of one tensor in a file of this kind: what is kept stays, and what is no matrix is float32."""
+    if name in kept:
+        return kept[name].name.lower()
+    return kind if tensor.dim() > 1 and not stays_float(name) else "f32"
+
+
+def check_storable(tensors: Mapping[str, Tensor], kind: str, kept: Collection[str] = ()) -> None:
+    """Refuse tensors that a kind cannot hold, but for those that are kept in blocks that they have already.
 
     Raises:
         UsageError: rows are no whole blocks, or a number is beyond the range.
         ModelFileError: a number is infinite or none.
     """
     for name, tensor in tensors.items():
+        if name in kept:
+            continue
         stored = kind_of(name, tensor, kind)
         if KINDS[stored].dtype is None and tensor.shape[-1] % BLOCK:
             raise UsageError(
@@ -108,7 +119,12 @@ def check_storable(tensors: Mapping[str, Tensor], kind: str) -> None:
 
 
 def write_gguf(
-    path: Path, architecture: str, facts: Mapping[str, Any], tensors: Mapping[str, Tensor], kind: str
+    path: Path,
+    architecture: str,
+    facts: Mapping[str, Any],
+    tensors: Mapping[str, Tensor],
+    kind: str,
+    kept: Mapping[str, Kind] = MappingProxyType({}),
 ) -> None:
     """Write a file and wait until it is on the disk.
 
@@ -118,27 +134,32 @@ def write_gguf(
         facts: by full key; their types follow from the values (int, float, bool, str, or a list of one of them).
         tensors: under llama.cpp's names, in our order of axes.
         kind: of the matrices, one of ``KINDS``.
+        kept: the kinds of tensors that are blocks already, uint8 with the bytes of a row.
 
     Raises:
         MachineError: the package is missing, or the disk is full.
     """
     package = library()
     writer = package.GGUFWriter(path, architecture)
-    writer.add_file_type(KINDS[kind].file_type)
+    writer.add_file_type(_file_type(package, kind, kept))
     writer.add_quantization_version(package.GGML_QUANT_VERSION)
     for key, value in facts.items():
         writer.add_key_value(key, value, _value_type(package, value))
     for name, tensor in tensors.items():
-        stored = kind_of(name, tensor, kind)
-        block, size = package.GGML_QUANT_SIZES[_type(package, stored)]
+        stored = _type(package, kind_of(name, tensor, kind, kept))
+        if name in kept:
+            writer.add_tensor_info(name, tensor.shape, np.dtype(np.uint8), tensor.nbytes, raw_dtype=stored)
+            continue
+        block, size = package.GGML_QUANT_SIZES[stored]
         needed = tensor.numel() // block * size
-        writer.add_tensor_info(name, tensor.shape, np.dtype(np.float32), needed, raw_dtype=_type(package, stored))
+        writer.add_tensor_info(name, tensor.shape, np.dtype(np.float32), needed, raw_dtype=stored)
     try:
         writer.write_header_to_file()
         writer.write_kv_data_to_file()
         writer.write_ti_data_to_file()
         for name, tensor in tensors.items():
-            writer.write_tensor_data(_stored(package, tensor, kind_of(name, tensor, kind)))
+            numbers = tensor.cpu().numpy() if name in kept else _stored(package, tensor, kind_of(name, tensor, kind))
+            writer.write_tensor_data(numbers)
         writer.close()
     except OSError as error:
         with suppress(OSError):  # what is left in the buffer has no room either
@@ -194,6 +215,16 @@ def _stored(package: Any, tensor: Tensor, kind: str) -> Any:
     # A block of numbers near zero has a scale whose inverse overflows; it is stored as zeros.
     with np.errstate(all="ignore"):
         return package.quantize(numbers, _type(package, kind))
+
+
+def _file_type(package: Any, kind: str, kept: Mapping[str, Kind]) -> int:
+    """Return llama.cpp's number for a file: that of the kind which most of its matrices in blocks have, if any are."""
+    names = [each.name for each in kept.values()]
+    most = max(names, key=names.count, default="")
+    known = package.LlamaFileType.__members__
+    return next(
+        (known[name] for name in (f"MOSTLY_{most}", f"MOSTLY_{most}_M") if name in known), KINDS[kind].file_type
+    )
 
 
 def _type(package: Any, kind: str) -> Any:

@@ -35,7 +35,7 @@ def export(
         model: A run, a checkpoint, a Hugging Face folder, or a GGUF file; for word2vec also a file of word vectors.
         format: gguf, hf, peft or word2vec.
         output: The file or folder to write.
-        type: How gguf stores matrices; where not given, as the model does, float64 as f32.
+        type: How gguf stores matrices of floats; where not given, as the model does, float64 as f32.
         binary: Write word2vec's binary form, a third of the size, instead of text.
         merge: First put what adapters and quantised weights compute into plain matrices, which other programs know.
         overwrite: Replace the file that is there, or a folder that holds an exported model and nothing else.

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from orrery.tuning._whole_numbers import FOUR, Whole, best_scale, packed, steps
+from orrery.tuning._whole_numbers import FOUR, Whole, best_scale, in_half, packed, steps
 
 DAMPING = 0.01
 """Part of the mean of the diagonal of the moments that is added to it: inputs may depend on each other."""
@@ -26,7 +26,9 @@ def solved(
     for start in range(0, weight.shape[1], group):
         part = left[:, start : start + group].clone()
         weights = own[start : start + group]
-        scale = best_scale(part[:, None], weights if bool((weights > 0).any()) else None)[:, 0].to(weight.dtype)
+        scale = in_half(best_scale(part[:, None], weights if bool((weights > 0).any()) else None))[:, 0].to(
+            weight.dtype
+        )
         whole, errors = torch.empty_like(part), torch.empty_like(part)
         for j in range(group):
             row = factor[start + j, start : start + group]

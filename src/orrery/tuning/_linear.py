@@ -156,8 +156,9 @@ def shapes_of(model: nn.Module) -> dict[int, tuple[int, ...]]:
 
 
 def numbers_of(model: nn.Module) -> int:
-    """Return how many numbers a model has, tied ones once, whatever form its matrices are stored in."""
-    return sum(prod(shape) for shape in shapes_of(model).values())
+    """Return how many numbers a model has, tied ones once, whatever form its matrices are stored in: no scales."""
+    scales = {id(getattr(module, "weight_scale", None)) for module in model.modules()}
+    return sum(prod(shape) for key, shape in shapes_of(model).items() if key not in scales)
 
 
 @dataclass(frozen=True)

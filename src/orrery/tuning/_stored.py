@@ -65,6 +65,11 @@ class WholeNumbers(StoredMatrix):
         """The numbers of a row."""
         return self.weight.shape[1] * (1 if self.weight.dtype == torch.int8 else 2)
 
+    @property
+    def group(self) -> int:
+        """The numbers that share a scale."""
+        return self.length // self.scale.shape[1]
+
     def written(self, first: int, last: int) -> Float[Tensor, "rows in"]:
         """Multiply with the scales, in their dtype."""
         return written_out(self.weight[first:last], self.scale[first:last])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
 from orrery.checkpoints.gguf_blocks import BY_NAME, rounded_to_q8_0
@@ -17,7 +17,11 @@ from orrery.models.model import Model
 from orrery.nn.joined_linear import is_plain
 from orrery.tuning._linear import BlockEmbedding, TransformedLinear
 from orrery.tuning._registry import register
+from orrery.tuning._stored import Blocks, WholeNumbers
 from orrery.tuning._transform import Transform
+from orrery.tuning._whole_numbers import packed, whole_numbers
+
+Q4_0, Q8_0 = BY_NAME["Q4_0"], BY_NAME["Q8_0"]
 
 
 class BlockLinear(TransformedLinear):
@@ -111,6 +115,34 @@ def store_table(model: Model, name: str) -> StoredBlocks:
     transform = StoredBlocks(parameters=(f"{name} {kind.name}",))
     model.transforms = (*model.transforms, transform)
     return transform
+
+
+def kinds_for(module: nn.Module) -> tuple[Kind, ...]:
+    """Return the kinds of blocks that hold what a matrix is stored as: none where that is of floats, or no blocks."""
+    if isinstance(module, BlockEmbedding):
+        return (module.blocks,)
+    stored = module.stored_as if isinstance(module, TransformedLinear) else None
+    if isinstance(stored, Blocks):
+        return (stored.kind,)
+    if not isinstance(stored, WholeNumbers) or stored.group % Q8_0.block or not stored.scale.half().isfinite().all():
+        return ()
+    return (Q4_0, Q8_0) if stored.weight.dtype == torch.uint8 else (Q8_0,)
+
+
+def in_blocks(module: nn.Module, kind: Kind) -> tuple[UInt8[Tensor, "out stored"], float]:
+    """Return a matrix that is stored in whole numbers in blocks of a kind that holds it, and what they are off by.
+
+    A block keeps the whole numbers as they are, and their scale as a float16: ``max|q| |s - s'|``.
+    """
+    stored = module.stored_as if isinstance(module, TransformedLinear) else None
+    if not isinstance(stored, WholeNumbers):
+        return module.get_parameter("weight").detach(), 0.0
+    whole = whole_numbers(stored.weight.detach(), stored.scale.shape[1]).reshape(len(stored.weight), -1, kind.block)
+    scale = stored.scale.detach().repeat_interleave(stored.group // kind.block, 1)
+    half = scale.half()
+    numbers = whole.view(torch.uint8) if kind == Q8_0 else packed(whole).unflatten(1, (whole.shape[1], -1))
+    deviation = float((whole.abs().amax(2) * (scale - half).abs()).max())
+    return torch.cat([half[:, :, None].view(torch.uint8), numbers], 2).flatten(1), deviation
 
 
 def _owners(model: Model) -> Mapping[int, list[str]]:

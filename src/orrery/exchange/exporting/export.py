@@ -11,9 +11,12 @@ import torch
 from torch import Tensor
 
 from orrery.checkpoints import gguf
+from orrery.checkpoints.gguf_blocks import unpacked
+from orrery.checkpoints.gguf_file import Kind
 from orrery.checkpoints.outputs import OutputFile, OutputFolder
 from orrery.checkpoints.rules import to_theirs
 from orrery.errors import RunError, UsageError
+from orrery.exchange.exporting.blocks import laid_out
 from orrery.exchange.reading.gguf_architectures import ARCHITECTURES
 from orrery.exchange.reading.gguf_factors import stated, written_tensors
 from orrery.exchange.reading.gguf_learned import as_facts, is_learned
@@ -27,11 +30,10 @@ from orrery.exchange.stored import ends_of, tokenizer_of
 from orrery.families import load_family
 from orrery.models.decoder import Decoder
 from orrery.models.dropout import without_dropout
-from orrery.models.model import Model
 from orrery.nn.spec import to_json
 from orrery.text.chat.folder import DEFAULT
 from orrery.text.gguf.writing import tells_apart_long_words, vocabulary
-from orrery.tuning import describe, refuse_transformed
+from orrery.tuning import describe, numbers_of
 
 _KINDS = {torch.bfloat16: "bf16", torch.float16: "f16"}
 
@@ -90,7 +92,8 @@ def export_gguf(stored: Stored, path: str | Path, kind: str | None = None, *, ov
     Args:
         stored: the model; its family, settings and tokenizer must be ones that llama.cpp has.
         path: of the file.
-        kind: of the matrices: f32, f16, bf16, q8_0 or q4_0; by default the model's own, with float64 as f32.
+        kind: of the matrices: f32, f16, bf16, q8_0 or q4_0; by default the model's own, with float64 as f32. What
+            `orrery quantise` stored in groups of a multiple of 32 stays as it is, as Q4_0 and Q8_0.
         overwrite: replace a file that is there.
 
     Raises:
@@ -102,7 +105,6 @@ def export_gguf(stored: Stored, path: str | Path, kind: str | None = None, *, ov
     gguf.library()
     path = Path(path)
     model = stored.model
-    refuse_transformed(model, "GGUF cannot hold")
     refuse_buffers(model)
     describe(model)
     kind = kind or _KINDS.get(model.dtype, "f32")
@@ -110,17 +112,21 @@ def export_gguf(stored: Stored, path: str | Path, kind: str | None = None, *, ov
         raise UsageError(f"no type {kind!r}", f"use one of {', '.join(gguf.KINDS)}")
     architecture = _architecture(stored.family)
     spec: Any = model.spec
-    everything = _tensors(model, spec, architecture)
+    laid = laid_out(model, architecture.rules(spec))
+    everything = _tensors(laid.tensors, spec, architecture)
     tensors = {name: tensor for name, tensor in everything.items() if not is_learned(name)}
-    gguf.check_storable(tensors, kind)
+    gguf.check_storable(tensors, kind, laid.kinds)
     facts = {**_facts(stored, spec, architecture, tensors), **as_facts(everything)}
     target = OutputFile(path, inputs=[stored.folder], overwrite=overwrite)
     with target.aside(sum(tensor.nbytes for tensor in tensors.values())) as fresh:
-        gguf.write_gguf(fresh, architecture.name, facts, tensors, kind)
-        worst = _compare(gguf.read_gguf(fresh), facts, tensors, kind)
+        gguf.write_gguf(fresh, architecture.name, facts, tensors, kind, laid.kinds)
+        worst = _compare(gguf.read_gguf(fresh), facts, tensors, kind, laid.kinds)
     notes = _notes(stored, facts, tensors)
     form = f"GGUF, {architecture.name}, {kind}"
-    return Exported(path, form, _count(weights_of(model)), path.stat().st_size, worst, notes)
+    if laid.kinds:
+        names = sorted({kept.name for kept in laid.kinds.values()})
+        form = f"{form}, {len(laid.kinds)} matrices as they are, in {', '.join(names)}"
+    return Exported(path, form, numbers_of(model), path.stat().st_size, max(worst, laid.deviation), notes)
 
 
 def _notes(stored: Stored, facts: Mapping[str, Any], tensors: Collection[str]) -> tuple[str, ...]:
@@ -150,13 +156,12 @@ def _architecture(family: str | None) -> GgufArchitecture:
     return written[family]
 
 
-def _tensors(model: Model, spec: Decoder.Spec, architecture: GgufArchitecture) -> dict[str, Tensor]:
-    """Return the tensors of the file.
+def _tensors(ours: Mapping[str, Tensor], spec: Decoder.Spec, architecture: GgufArchitecture) -> dict[str, Tensor]:
+    """Return the tensors of the file from ours.
 
     Raises:
         UsageError: one of ours has no place there.
     """
-    ours = weights_of(model)
     rules = architecture.rules(spec)
     placed = {name for rule in rules for _, names in rule.places(ours) for name in names}
     if homeless := [name for name in ours if name not in placed]:
@@ -227,8 +232,10 @@ def compare_bytes(ours: Mapping[str, Tensor], read_back: Mapping[str, Tensor]) -
             raise differs(f"tensor {name}", "")
 
 
-def _compare(content: gguf.Content, facts: Mapping[str, Any], tensors: Mapping[str, Tensor], kind: str) -> float:
-    """Return the largest deviation of a tensor.
+def _compare(
+    content: gguf.Content, facts: Mapping[str, Any], tensors: Mapping[str, Tensor], kind: str, kept: Mapping[str, Kind]
+) -> float:
+    """Return the largest deviation of a tensor; what is kept in its blocks has none.
 
     Raises:
         RunError: a fact or a tensor is not what was written.
@@ -240,8 +247,9 @@ def _compare(content: gguf.Content, facts: Mapping[str, Any], tensors: Mapping[s
         raise differs("the set of tensors", f": {sorted(content.tensors.keys() ^ tensors.keys())[:5]}")
     worst = 0.0
     for name, tensor in tensors.items():
-        stored = gguf.kind_of(name, tensor, kind)
-        error, explained = gguf.deviation(tensor, content.tensors[name], stored)
+        stored = gguf.kind_of(name, tensor, kind, kept)
+        original, by = (unpacked(tensor, kept[name]), "f32") if name in kept else (tensor, stored)
+        error, explained = gguf.deviation(original, content.tensors[name], by)
         if not explained or content.kinds[name] != stored:
             raise differs(f"tensor {name}", f" by {error:.3g}, more than {stored} explains")
         worst = max(worst, error)

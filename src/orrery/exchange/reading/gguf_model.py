@@ -227,12 +227,12 @@ def _staying(model: Model, files: "_Files", rules: Sequence[Rule]) -> dict[str, 
     for rule in rules:
         for theirs, ours in rule.places(own):
             blocks = theirs in files and files.entry(theirs).kind.name in KINDS
-            if blocks and _keeps_rows(rule.layout, len(ours)) and own.keys() >= set(ours):
+            if blocks and keeps_rows(rule.layout, len(ours)) and own.keys() >= set(ours):
                 staying[theirs] = ours, files.entry(theirs).kind.name
     return staying
 
 
-def _keeps_rows(layout: Layout, parts: int) -> bool:
+def keeps_rows(layout: Layout, parts: int) -> bool:
     """Say whether each row of these parts of ours is one row of theirs: a block lies in one row."""
     match layout:
         case Rows():
