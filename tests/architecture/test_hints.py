@@ -43,6 +43,8 @@ MANY = {
     "evaluation/benchmarks/programs.py": ["evaluate humaneval", "evaluate mbpp"],
     "data/rows/label_lists.py": ["train", "finetune"],
     "data/readers/interactions.py": ["train", "finetune"],
+    "data/readers/interaction_files.py": ["train", "finetune"],
+    "data/rows/labelled_lines.py": ["train", "finetune"],
     "data/rows/labelled.py": ["train"],
     "data/rows/pictures.py": ["finetune"],
     "data/rows/boxes.py": ["finetune"],

@@ -55,7 +55,7 @@ def finetune(
         task: The name of the task, or a recipe with the key task, which says all the rest.
         overrides: Keys of the recipe with new values, such as --training.steps 500.
         base: The model to begin from: a run, a checkpoint, a Hugging Face folder, a GGUF file.
-        train: The data to learn from: CSV, tab-separated, JSON lines, Parquet, CoNLL-U, BIO, MovieLens, or a named set.
+        train: The data to learn from: CSV, TSV, JSON lines, Parquet, CoNLL-U, BIO, fastText, MovieLens, or a named set.
         val: The data to validate on; by default a tenth of the training data is held back, by the texts.
         columns: What is taken of the data.
         mode: What learns: all of the model, its new head alone (frozen), or its last blocks too (partial).

@@ -1,6 +1,7 @@
 """Interactions: the formats of MovieLens and RecBole, tables, order in time, what is held back, what is said."""
 
 import gzip
+import json
 
 import pytest
 
@@ -219,10 +220,21 @@ def test_numbers_that_a_gap_made_decimals_are_the_same_names(tmp_path):
         ("a.jsonl", '{"asin": "B1", "parent_asin": "B0", "user_id": "A", "timestamp": 7}', [("A", "B0", 7.0)]),
         ("e.csv", "event_time,product_id,user_id\n1970-01-01 00:00:05 UTC,4,5\n", [("5", "4", 5.0)]),
         ("b.csv", "User-ID,ISBN,Book-Rating\n27,034545104X,0\n", [("27", "034545104X", None)]),
+        ("g.jsonl", '{"user_id": 1, "book_id": 2, "date_added": "Thu Jan 01 01:00:02 +0100 1970"}', [("1", "2", 2.0)]),
+        ("otto.jsonl", '{"session": 1, "events": [{"aid": 5, "ts": 7}, {"aid": 6, "ts": 8}]}\n{"events": []}',
+         [("1", "5", 7.0), ("1", "6", 8.0)]),
+        ("netflix.txt", "1:\n7,3,1970-01-02\n2:\n7,5,1970-01-03\n", [("7", "1", 86400.0), ("7", "2", 172800.0)]),
+        ("train.txt", "0 4 5\n1 4\n", [("0", "4", None), ("0", "5", None), ("1", "4", None)]),
+        ("ml-1m.train.rating", "1\t10\t5\t9\n", [("1", "10", 9.0)]),
+        ("UserBehavior.csv", "1,2268318,2520377,pv,1511544070\n", [("1", "2268318", 1511544070.0)]),
+        ("UserBehavior.csv", "user_id,item_id,category,behavior,time\n1,2,3,pv,4\n", [("1", "2", 4.0)]),
+        ("Gowalla_totalCheckins.txt", "0\t1970-01-01T00:00:09Z\t30.2\t-97.8\t22847\n", [("0", "22847", 9.0)]),
+        ("yoochoose-clicks.dat", "1,1970-01-01T00:00:09.500Z,214536502,0\n", [("1", "214536502", 9.5)]),
+        ("steam-200k.csv", '5,"Sid, the game",purchase,1.0,0\n', [("5", "Sid, the game", None)]),
     ],
-)
+)  # fmt: skip
 def test_columns_of_published_sets_are_found(name, content, actions, tmp_path):
-    """Retailrocket's, Yelp's, Amazon's of 2023, REES46's and Book-Crossing's."""
+    """Retailrocket's, Yelp's, Amazon's of 2023, REES46's, Book-Crossing's, and others called as their files."""
     (tmp_path / name).write_text(content + "\n")
     assert list(read_interactions(tmp_path / name, {})) == actions
 
@@ -236,7 +248,7 @@ def test_columns_without_names_are_counted(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "says", "hint"),
     [
-        ("clicks.dat", "1,2014-04-07T10:51:09.277Z,214536502,0\n", "no '::' between fields", "--data.user 1"),
+        ("clicks.dat", "1,2014-04-07T10:51:09.277Z,214536502,0\n", "no '::' between fields", "3 is '214536502'"),
         ("user_artists.dat", "userID\tartistID\tweight\n2\t51\t13883\n", "no '::' between fields", ".tsv"),
         ("d.csv", "sessionId;userId;itemId\n1;2;3\n", "perhaps ';' separates them", "--data.user"),
         (
@@ -246,7 +258,17 @@ def test_columns_without_names_are_counted(tmp_path):
             "row",
         ),
         ("steam.json", "{u'username': u'x', u'product_id': u'7'}\n", "as Python prints it", "literal_eval"),
-        ("train.txt", "0 4 5 6\n", "4 fields, and a .txt of interactions has a user and an item", ".tsv"),
+        ("train.txt", "0 4 5\n0 6 4\n", "3 fields, and a .txt of interactions has a user and an item", "tr -s ' '"),
+        ("train.txt", "0 4\n0 6\n1 4 5\n", "train.txt:3: 3 fields", "NEW.tsv"),
+        ("pairs.txt", "0,4\n", "1 fields, and a .txt", "name a copy .csv"),
+        ("behaviors.tsv", "1\tU1\t11/11/2019 9:05:58 AM\tN1 N2\tN3-1\n", "MIND's impressions", "awk"),
+        (
+            "ratings_Beauty.csv",
+            "A1,B2,5.0,7\nA1,B3,5.0,8\n",
+            "to hold the user among A1",
+            "1 is 'A1', 2 is 'B2', 3 is '5.0'",
+        ),
+        ("otto.jsonl", '{"session": 1, "events": [{"aid": 1}, {"type": 3}]}\n', "aid is empty", ""),
         ("checkins.txt", "0\t2010-10-19T23:55:27Z\t30.2\t-97.8\t22847\n", "5 fields, and a .txt", "--data.time"),
         ("views.csv", "sessionId,userId,itemId,eventdate\n1,NA,8,2016-05-09\n", "userId is 'NA'", "data.user"),
         ("lists.jsonl", '{"user": 1, "item": [4, 5]}\n', "item holds a list", "row"),
@@ -260,3 +282,34 @@ def test_what_would_be_read_wrongly_is_refused(name, content, says, hint, tmp_pa
     with pytest.raises(DataError, match=says) as error:
         list(read_interactions(tmp_path / name, {}))
     assert hint in error.value.hint
+
+
+def test_kinds_of_actions_and_columns_that_are_not_read_are_told_and_chosen(tmp_path, caplog):
+    file = tmp_path / "events.csv"
+    kinds = ["view", "view", "transaction", "view"]
+    rows = [f"{n},1,{kind},{n},\n" for n, kind in enumerate(kinds)]
+    file.write_text("timestamp,visitorid,event,itemid,transactionid\n" + "".join(rows))
+    said = InteractionSource.read(InteractionSettings(train=str(file))).remarks()
+    assert said[:2] == [
+        "columns: user visitorid, item itemid, time timestamp, event event; not read: transactionid",
+        "every event is taken: view 3, transaction 1; data.events names those that are to be taken alone",
+    ]
+    chosen = InteractionSource.read(InteractionSettings(train=str(file), events="view"))
+    assert chosen.histories[0].items == ("0", "1", "3")
+    assert "events.csv: 1 rows left out, whose event is none of view" in caplog.text
+    with pytest.raises(DataError, match="no row has the event 'buy'") as error:
+        InteractionSource.read(InteractionSettings(train=str(file), events="view,buy"))
+    assert error.value.hint == "there are: view 3, transaction 1"
+    (tmp_path / "a.csv").write_text("user,item\n1,2\n")
+    with pytest.raises(DataError, match="no column is known to hold kinds of actions among user, item"):
+        list(read_interactions(tmp_path / "a.csv", {}, events=("view",)))
+
+
+@pytest.mark.parametrize(("lacking", "told"), [("time", "None', no time"), ("item", "item is empty")])
+def test_lines_of_json_that_lack_a_column_are_bad_ones(tmp_path, lacking, told):
+    row = {"user": 1, "item": 2, "time": 3, "label": 1}
+    other = {name: value for name, value in row.items() if name not in (lacking, "label")}
+    (tmp_path / "a.jsonl").write_text(f"{json.dumps(row)}\n{json.dumps(other)}\n")
+    with pytest.raises(DataError, match=f"a.jsonl:2: .*{told}"):
+        list(read_interactions(tmp_path / "a.jsonl", {}))
+    assert len(list(read_interactions(tmp_path / "a.jsonl", {}, skip_bad=1))) == 1

@@ -13,6 +13,8 @@ from orrery.errors import DataError
 TRUTH: Mapping[str, bool] = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
 """How tables write yes and no, in small letters."""
 _SHOWN, _NAMED = 80, 5
+_SHORT, _COUNTED, _WORDS = 20, 9, 4
+_VALUE = re.compile(r"-?[0-9]+(?:\.[0-9]+)?$|__label__")
 _ITEM = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?[0-9]+"""
 _ARRAY = re.compile(rf"\[\s*(?:{_ITEM})(?:\s+(?:{_ITEM}))*\s*\]")
 
@@ -85,6 +87,16 @@ def _array(text: str) -> list[Any]:
     if not _ARRAY.fullmatch(text):
         raise ValueError(text)
     return [ast.literal_eval(item) for item in re.findall(_ITEM, text)]
+
+
+def are_values(names: Collection[str]) -> bool:
+    """Whether what should name columns is a row of values: one is a number, a label of fastText's, or a sentence."""
+    return any(_VALUE.match(name) or len(name.split()) > _WORDS for name in names)
+
+
+def by_number(values: Collection[str]) -> str:
+    """Return which number each column has in a table without a line of names."""
+    return ", ".join(f"{n} is {value[:_SHORT]!r}" for n, value in enumerate(values, 1) if n <= _COUNTED)
 
 
 def separated_otherwise(names: Collection[str]) -> str:

@@ -1,41 +1,50 @@
-"""Who took what when: MovieLens' and RecBole's files, and tables of any kind, as users, items and times."""
+"""Who took what when: published files, and tables of any kind, as users, items and times."""
 
 import logging
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from orrery.data.corpora import read_placed_rows
-from orrery.data.files import Invalid, bad_record, kept, read_lines
-from orrery.data.formats import COMPRESSED
-from orrery.data.readers.columns import are_numbers, check_columns, separated_otherwise, truth_of, with_commas
+from orrery.data.files import Invalid, bad_record, kept
+from orrery.data.readers.columns import (
+    are_numbers,
+    are_values,
+    by_number,
+    check_columns,
+    separated_otherwise,
+    truth_of,
+    with_commas,
+)
+from orrery.data.readers.interaction_files import published_rows
 from orrery.errors import DataError
 
 USERS = ("user", "userid", "uid", "session", "sessionid", "reviewerid", "customerid", "visitorid", "username")
 ITEMS = (
     "item", "itemid", "movieid", "parentasin", "asin", "productid", "iid", "businessid", "articleid", "bookid", "isbn",
-    "artistid", "songid", "trackid", "videoid", "newsid", "gameid", "appid", "aid",
+    "artistid", "songid", "trackid", "videoid", "newsid", "gameid", "appid", "aid", "venueid", "animeid", "recipeid",
+    "locationid", "trackuri", "stockcode",
 )  # fmt: skip
 TIMES = (
-    "time", "timestamp", "unixreviewtime", "eventtime", "datetime", "date", "createdat", "tdat", "ts", "eventdate",
+    "time", "timestamp", "unixreviewtime", "eventtime", "datetime", "timems", "date", "createdat", "tdat", "ts",
+    "eventdate", "utctimestamp", "clicktimestamp", "stime", "dateadded",
 )  # fmt: skip
 """Names of columns in small letters, without what parts their words, the likeliest first."""
 TAKEN = ("label", "click", "clicked", "is_click")
 """Columns whose 0 says that an item was shown and not taken."""
+KINDS = ("event", "eventtype", "eventname", "behavior", "behaviortype", "behaviour", "actiontype", "action", "type")
+"""Names of columns with what was done with an item: seen, put aside, bought."""
+SHOWN = 10
+"""Kinds of actions that are told of by name."""
+_CTIME = "%a %b %d %H:%M:%S %z %Y"
+"""A date as Foursquare and Goodreads write it: Tue Apr 03 18:00:09 +0000 2012."""
 MISSING = frozenset({"NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None"})
 """What pandas reads as no value: as a name it would make one user of all that have none."""
-PUBLISHED = ("user", "item", "rating", "time")
-"""The fields of MovieLens' files without a line of names, in their order."""
-SPACED = ".txt"
-"""SASRec's file: a user and an item a line, blanks between, in the order of time."""
-SEPARATORS = {".dat": "::", ".data": "\t", ".base": "\t", ".test": "\t", SPACED: None}
-"""What separates them, by the suffix: ratings.dat of the sets 1M and 10M, u.data and its parts of the set 100K."""
-TYPED = ".inter"
-"""RecBole's atomic file: tabs, and a line of names each followed by its type, as in ``user_id:token``."""
-_COPY = "name a copy .csv or .tsv; without a line of names --data.user 1 --data.item 3 --data.time 2 count its columns"
 _LISTS = ("_list", "_seq")
 """How RecBole calls columns with a whole history, of which the item of the row is the next."""
 _APART = re.compile(r"[^a-z0-9]")
@@ -52,104 +61,120 @@ class Interaction(NamedTuple):
 
 
 def read_interactions(
-    source: str | Path, asked: Mapping[str, str | None], *, invalid: Invalid = "error", skip_bad: int = 0
+    source: str | Path,
+    asked: Mapping[str, str | None],
+    *,
+    events: Sequence[str] = (),
+    invalid: Invalid = "error",
+    skip_bad: int = 0,
+    tell: Callable[[str], None] = logger.warning,
 ) -> Iterator[Interaction]:
     """Yield the actions of a file or a named set, in its order.
 
-    ``ratings.dat``, ``u.data`` and SASRec's ``.txt`` have no line of names and are known by their suffix, as is
-    RecBole's ``.inter``; of any table (CSV, tab-separated, JSON lines, Parquet, a generated set) the columns are found
-    by their names.
+    What `orrery.data.readers.interaction_files` knows is read by its form; of any table (CSV, tab-separated, JSON
+    lines, Parquet, a generated set) the columns are found by their names. A row of JSON without an item, and with a
+    list of objects, has an action in each of these.
 
     Args:
         source: the file or set.
         asked: the columns ``user``, ``item`` and ``time``; what is not named is found.
+        events: the kinds of actions that are taken, all where none is named.
         invalid: what is done with bytes that are no UTF-8.
         skip_bad: so many bad lines are left out.
+        tell: takes which columns are read, and which kinds of actions there are.
 
-    Rows that say of an item that it was not taken (``TAKEN``) are left out, and counted in a warning.
+    Rows that say of an item that it was not taken (``TAKEN``), or of another kind, are left out, and counted in a
+    warning.
 
     Raises:
-        DataError: a column is not there, or a line has no user, no item, or a time that is none.
+        DataError: a column is not there, no row has one of the ``events``, or a line has no user, no item, or a time
+            that is none.
     """
-    rows = published_rows(Path(source), PUBLISHED, SEPARATORS, invalid)
     named = tuple(name for name in asked.values() if name)
     numbers = named if are_numbers(named) else ()
+    rows = published_rows(Path(source), invalid, counted=bool(numbers))
     rows = read_placed_rows(source, numbers, invalid=invalid, skip_bad=skip_bad) if rows is None else rows
     columns: dict[str, str | None] = {}
-    passed = 0
+    kinds, passed = Counter[str](), Counter[str]()
 
     def make(where: str, row: Mapping[str, Any]) -> Interaction | None:
         if not columns:
             columns.update(find_interaction_columns(str(source), list(row), asked))
-            columns["taken"] = next((name for name in TAKEN if name in row and name not in columns.values()), None)
-        time, taken = columns["time"], columns["taken"]
-        if taken is not None and truth_of(row[taken]) is False:
+            _find_more(columns, list(row), f"{source}: ", events, tell)
+        time, taken, event = (columns[part] for part in ("time", "taken", "event"))
+        if event is not None:
+            kinds[kind := str(row.get(event)).strip()] += 1
+            if events and kind not in events:
+                passed[f"whose {event} is none of {', '.join(events)}"] += 1
+                return None
+        if taken is not None and truth_of(row.get(taken)) is False:
+            passed[f"whose {taken} is 0: shown and not taken"] += 1
             return None
         user, item = (name_of(row, str(columns[part]), where) for part in ("user", "item"))
-        return Interaction(user, item, None if time is None else time_of(row[time], time, where))
+        return Interaction(user, item, None if time is None else time_of(row.get(time), time, where))
 
-    for each in kept(rows, make, skip_bad):
-        passed += each is None
-        if each is not None:
-            yield each
-    if passed:
-        logger.warning("%s: %s rows left out, whose %s is 0: shown and not taken", source, passed, columns["taken"])
-
-
-def published_rows(
-    file: Path, names: Sequence[str], separators: Mapping[str, str | None], invalid: Invalid, typed: str = TYPED
-) -> Iterator[tuple[str, dict[str, Any]]] | None:
-    """Return the placed rows of a file whose suffix says its format, or nothing where it is a table like others.
-
-    Args:
-        file: the file.
-        names: of its fields, where it has no line of names; further fields are passed over.
-        separators: of the fields, by the suffix of such files.
-        invalid: what is done with bytes that are no UTF-8.
-        typed: the suffix of RecBole's files of this content.
-    """
-    suffix = Path(file.stem).suffix if file.suffix.lower() in COMPRESSED else file.suffix
-    if suffix.lower() == typed:
-        return _typed(file, invalid)
-    if suffix.lower() in separators and file.is_file():
-        return _unnamed(file, names, separators[suffix.lower()], invalid)
-    return None
+    yield from (each for each in kept(_unfolded(rows, asked.get("item")), make, skip_bad) if each is not None)
+    for said in _told(str(source), columns.get("event"), kinds, events):
+        tell(said)
+    for why, count in passed.items():
+        logger.warning("%s: %s rows left out, %s", source, count, why)
 
 
-def _unnamed(file: Path, names: Sequence[str], separator: str | None, invalid: Invalid) -> Iterator[tuple[str, Any]]:
-    """Yield the rows of a file without a line of names.
+def _find_more(
+    columns: dict[str, str | None],
+    names: Sequence[str],
+    source: str,
+    events: Sequence[str],
+    tell: Callable[[str], None],
+) -> None:
+    """Add the columns of what was taken and of kinds of actions to those that are read, and tell of them.
 
     Raises:
-        DataError: its first line has no separator.
+        DataError: kinds of actions are asked for, and no column has them.
     """
-    first = True
-    for line in read_lines(file):
-        text = line.text(invalid)
-        if not text.strip():
-            continue
-        fields = text.split(separator)
-        if first and separator is not None and len(fields) < 2:
-            raise DataError(
-                f"{line.where}: no {separator!r} between fields, as MovieLens' {file.suffix} has them", _COPY
-            )
-        if separator is None and len(fields) != 2:
-            many = f"{len(fields)} fields, and a {SPACED} of interactions has a user and an item a line"
-            raise DataError(f"{line.where}: {many}", _COPY)
-        first = False
-        missing = dict.fromkeys(names[len(fields) :] if separator else ())
-        yield line.where, {**dict(zip(names, fields, strict=False)), **missing}
+    rest = [name for name in names if name not in columns.values()]
+    columns["taken"] = next((name for name in TAKEN if name in rest), None)
+    columns["event"] = event = column_of(rest, KINDS)
+    if events and event is None:
+        hint = f"call the column {KINDS[0]}, or leave data.events out"
+        raise DataError(f"{source}no column is known to hold kinds of actions among {', '.join(names)[:200]}", hint)
+    if unread := [name for name in rest if name and name not in columns.values()]:
+        read = ", ".join(f"{part} {name}" for part, name in columns.items() if name is not None)
+        tell(f"columns: {read}; not read: {', '.join(unread)[:200]}")
 
 
-def _typed(file: Path, invalid: Invalid) -> Iterator[tuple[str, Any]]:
-    """Yield the rows of RecBole's atomic file."""
-    names: list[str] = []
-    for line in read_lines(file):
-        fields = line.text(invalid).split("\t")
-        if not names:
-            names = [field.partition(":")[0] for field in fields]
-        elif any(fields):
-            missing = dict.fromkeys(names[len(fields) :])
-            yield line.where, {**dict(zip(names, fields, strict=False)), **missing}
+def _told(source: str, event: str | None, kinds: Counter[str], events: Sequence[str]) -> Iterator[str]:
+    """Yield which kinds of actions there are, where there are several, and how many were taken.
+
+    Raises:
+        DataError: there is none of those asked for.
+    """
+    listed = ", ".join(f"{kind} {count:,}" for kind, count in kinds.most_common(SHOWN))
+    listed += f" and {len(kinds) - SHOWN:,} more" if len(kinds) > SHOWN else ""
+    if event and (missing := [kind for kind in events if kind not in kinds]):
+        raise DataError(f"{source}: no row has the {event} {missing[0]!r}", f"there are: {listed}")
+    if len(kinds) > 1 and not events:
+        yield f"every {event} is taken: {listed}; data.events names those that are to be taken alone"
+
+
+def _unfolded(
+    rows: Iterable[tuple[str, Mapping[str, Any]]], item: str | None
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield a row for each object of a list, with what stands beside the list, where rows hold their items so."""
+    held: str | None = None
+    for number, (where, row) in enumerate(rows):
+        if not number and item not in row and column_of(row, ITEMS) is None:
+            held = next((name for name, value in row.items() if _are_objects(value)), None)
+        events = None if held is None else row.get(held)
+        if held is None or not _are_objects(events):
+            yield where, row
+        else:
+            beside = {name: value for name, value in row.items() if name != held}
+            yield from ((where, {**beside, **event}) for event in events or ())
+
+
+def _are_objects(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, Mapping) for one in value)
 
 
 def find_interaction_columns(
@@ -168,6 +193,8 @@ def find_interaction_columns(
         raise DataError(message, "give the file of single actions, a row each")
     if lacking := [part for part in ("user", "item") if found[part] is None]:
         hint = f"name it: --data.{lacking[0]} COLUMN, or all by number, from 1, where no line names them"
+        if are_values(names) and not separated_otherwise(names):
+            hint = f"count the columns: --data.user N --data.item N --data.time N, of which {by_number(names)}"
         there = ", ".join(names)[:200] + (guess := separated_otherwise(names))
         hint += f"; {with_commas()}" if ";" in guess else ""
         raise DataError(f"{source}: no column is known to hold the {lacking[0]} among {there}", hint)
@@ -211,12 +238,19 @@ def time_of(value: Any, column: str, where: str) -> float:
     try:
         time = float(value)
     except (TypeError, ValueError):
-        try:
-            date = datetime.fromisoformat(str(value).replace(" UTC", "+00:00"))
-        except ValueError:
+        if (date := _date(str(value))) is None:
             hint = "write seconds or ISO's form, 2021-01-30T23:59:59, or allow a number of bad ones with `skip_bad=N`"
             raise DataError(f"{where}: {column} is {str(value)[:40]!r}, no time", hint) from None
         time = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
     if not math.isfinite(time):
         raise bad_record(where, f"{column} is {str(value)[:40]!r}, no time")
     return time
+
+
+def _date(text: str) -> datetime | None:
+    """Return a date in ISO's form or that of C's ctime with a zone; nothing for other texts."""
+    with suppress(ValueError):
+        return datetime.fromisoformat(text.replace(" UTC", "+00:00"))
+    with suppress(ValueError):
+        return datetime.strptime(text, _CTIME)
+    return None

@@ -6,7 +6,8 @@ from typing import Any
 
 from orrery.data.corpora import read_placed_rows
 from orrery.data.files import decode, read_lines
-from orrery.data.readers.interactions import ITEMS, column_of, name_of, published_rows
+from orrery.data.readers.interaction_files import typed_rows
+from orrery.data.readers.interactions import ITEMS, column_of, name_of
 from orrery.errors import DataError
 
 TEXTS = ("text", "title", "movie_title", "name", "description", "genres", "genre", "class", "categories", "category")
@@ -54,7 +55,7 @@ def _rows(file: Path, source: str | Path) -> Iterator[tuple[str, Mapping[str, An
         return _films(file)
     if file.name.lower() == "u.item" and file.is_file():
         return _older(file)
-    typed = published_rows(file, (), {}, "error", ".item")
+    typed = typed_rows(file, ".item", "error")
     return read_placed_rows(source) if typed is None else typed
 
 

@@ -9,6 +9,8 @@ from orrery.data.files import bad_record
 from orrery.data.readers.columns import list_in, truth_of
 from orrery.errors import DataError
 
+_TAGS = re.compile(r"(?:<[^<>]+>)+")
+"""Stack Overflow's list of tags: <python><pandas>."""
 _APART = re.compile(r"(?:[01]\s+)+[01]|(?:[01];)+[01]")
 
 
@@ -27,6 +29,8 @@ def labels_of(value: Any, separator: str, column: str, where: str) -> list[Any]:
         if "choices" not in parts and (other := [name for name, truth in truths.items() if truth is None]):
             raise bad_record(where, f"the label {other[0]!r} has {str(parts[other[0]])[:40]!r}, and neither 0 nor 1")
         parts = parts["choices"] if "choices" in parts else [name for name, truth in truths.items() if truth]
+    if isinstance(parts, list) and all(isinstance(part, list) and set(map(type, part)) == {str} for part in parts):
+        parts = [name for path in parts for name in path]  # paths of categories, as Amazon's products have
     if not isinstance(parts, list | tuple) or not all(isinstance(part, str | int) or part in (0, 1) for part in parts):
         raise bad_record(where, f"column {column!r} holds no list of labels: {str(value)[:60]!r}")
     return [part.strip() if isinstance(part, str) else part for part in parts]
@@ -95,6 +99,8 @@ def _spelt(part: Any) -> str:
 def _listed(text: str, separator: str) -> Any:
     """Return a list that a table holds as a text."""
     inner = text.strip()
+    if _TAGS.fullmatch(inner):
+        return inner[1:-1].split("><")
     if not (inner.startswith("[") and inner.endswith("]")):
         return text.split(separator)
     value = list_in(inner)

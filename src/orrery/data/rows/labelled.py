@@ -13,6 +13,8 @@ from orrery.data import generated, sets
 from orrery.data.files import Invalid, bad_record, kept
 from orrery.data.readers.columns import (
     are_numbers,
+    are_values,
+    by_number,
     check_columns,
     separated_otherwise,
     spelling,
@@ -36,6 +38,7 @@ PAIRS = (
 
 TEXTS = (
     "text", "sentence", "content", "review", "comment", "question", "query", "utterance", "message", "tweet", "title",
+    "headline",
     "document", "body", "description", "input", "comment_text",
     "reviewText", "review_body",
 )  # fmt: skip
@@ -147,6 +150,7 @@ def find_columns(source: str | Path, columns_given: Mapping[str, str | None], *,
     if text is None or (labelled and label is None):
         what = "the text" if text is None else "the label"
         hint = "name it: --data.text COLUMN, --data.label COLUMN (1, 2, ... in a table without a line of names)"
+        hint += f"; the first line looks like values: {by_number(names)}" if are_values(names) else ""
         if guess := separated_otherwise(names):
             hint = with_commas() if ";" in guess else "save it with commas and .csv, or with tabs and .tsv"
         raise DataError(f"{source}: no column is known to hold {what} among {', '.join(names)[:200]}{guess}", hint)
@@ -268,7 +272,9 @@ def _only(where: str, names: Sequence[str], columns: Columns) -> str:
         return names[0]
     message = f"{where}: column {columns.label!r} has {len(names)} labels: {', '.join(names)[:60]}"
     raise DataError(
-        message, "learn them all: `orrery finetune multi-label --from MODEL --train FILE`; or leave the row out"
+        message,
+        "learn them all: `orrery finetune multi-label --from MODEL --train FILE`, "
+        f"or of thousands many-labels with --data.labels {columns.label}; or leave the row out",
     )
 
 

@@ -1,4 +1,4 @@
-"""Texts in a folder for each label, a file each, as aclImdb has its reviews."""
+"""Texts in a folder for each label, a file each, as aclImdb has its reviews, or with their labels in each line."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import Any
 from orrery.data import formats
 from orrery.data.corpora import locate, read_placed_rows
 from orrery.data.files import Faults, Invalid
+from orrery.data.rows.labelled_lines import read_labelled_lines
 from orrery.errors import DataError
 
 UNLABELLED = ("unsup", "unlabelled", "unlabeled")
@@ -16,12 +17,16 @@ UNLABELLED = ("unsup", "unlabelled", "unlabeled")
 def read_labelled_rows(
     source: str | Path, columns: Sequence[str] = (), *, invalid: Invalid = "error", skip_bad: int = 0
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (place, row) as `read_placed_rows` does; of a folder of folders of texts a row has a text and a label.
+    """Yield (place, row) as `read_placed_rows` does; of folders of texts, or lines of fastText's, a text and labels.
 
     Raises:
-        DataError: a folder is called as one of texts without a label, or texts lie beside the folders.
+        DataError: a folder is called as one of texts without a label, texts lie beside the folders, or a text has no
+            labels.
     """
     folder = Path(source)
+    if folder.is_file() and formats.is_plain_text(folder):
+        yield from read_labelled_lines(folder, invalid, skip_bad)
+        return
     files = locate(folder)[1] if folder.is_dir() else []
     if not files or not all(formats.is_plain_text(file) for file in files):
         yield from read_placed_rows(source, columns, invalid=invalid, skip_bad=skip_bad)

@@ -19,10 +19,11 @@ NAME = "histories"
 class InteractionSettings(SourceSettings):
     """Which actions, and their columns; what is not named is found by its name.
 
-    ``core`` leaves out users and items of fewer actions. ``items`` is a file with a text for each item, which are items
-    to be ranked though nobody took them. ``seen`` ranks the items of a user's own history too, which are left out
-    otherwise; ``sampled`` scores a ranking among so many items drawn at random beside that of all. ``counts`` is the
-    share that counts of what followed what have in a ranking, beside the model; the scores while it learns are its own.
+    ``events`` are the kinds of actions that are taken, commas between; all are where none is named. ``core`` leaves out
+    users and items of fewer actions. ``items`` is a file with a text for each item, which are items to be ranked though
+    nobody took them. ``seen`` ranks the items of a user's own history too, which are left out otherwise; ``sampled``
+    scores a ranking among so many items drawn at random beside that of all. ``counts`` is the share that counts of what
+    followed what have in a ranking, beside the model; the scores while it learns are its own.
     """
 
     kind: Literal["interactions"] = "interactions"
@@ -30,6 +31,7 @@ class InteractionSettings(SourceSettings):
     user: str | None = None
     item: str | None = None
     time: str | None = None
+    events: str | None = None
     core: Count = 0
     items: str | None = None
     seen: bool = False
@@ -68,8 +70,10 @@ class InteractionSource(Source):
     batch_kinds = ("shifted", "whole")
     needs_tokenizer = gives_text = True
 
-    def __init__(self, found: Sequence[History], settings: InteractionSettings, texts: dict[str, str]) -> None:
-        self.histories, self.settings, self.item_texts = found, settings, texts
+    def __init__(
+        self, found: Sequence[History], settings: InteractionSettings, texts: dict[str, str], notes: Sequence[str] = ()
+    ) -> None:
+        self.histories, self.settings, self.item_texts, self.notes = found, settings, texts, notes
         self.items = sorted({item for each in found for item in each.items} | texts.keys())
 
     @classmethod
@@ -85,13 +89,15 @@ class InteractionSource(Source):
             DataError: there is no action, or nobody has as many as are needed to hold something back.
         """
         asked = {name: getattr(settings, name) for name in ("user", "item", "time")}
-        how: dict[str, Any] = {"invalid": settings.invalid, "skip_bad": settings.skip_bad}
+        notes: list[str] = []
+        how: dict[str, Any] = {"invalid": settings.invalid, "skip_bad": settings.skip_bad, "tell": notes.append}
+        how["events"] = tuple(map(str.strip, settings.events.split(","))) if settings.events else ()
         found = histories(read_interactions(settings.train, asked, **how), settings.core)
         if not any(each.is_divided for each in found):
             left = f" of users and items with {settings.core:,} each (data.core)" if settings.core > 1 else ""
             message = f"{settings.train}: no user has {LEAST} actions or more{left}, so nothing can be held back"
             raise DataError(message, "lower data.core, or give longer histories; data.user names the column of users")
-        return cls(found, settings, {} if settings.items is None else read_item_texts(settings.items))
+        return cls(found, settings, {} if settings.items is None else read_item_texts(settings.items), notes)
 
     @property
     def train(self) -> Sequence[History]:
@@ -117,8 +123,8 @@ class InteractionSource(Source):
         return (), ()
 
     def remarks(self) -> Sequence[str]:
-        """Say how many there are, how many times are equal, and what of the items held back cannot be found."""
-        return remarks_on(self.histories)
+        """Say which columns are read, how many actions and equal times there are, and what cannot be found."""
+        return [*self.notes, *remarks_on(self.histories)]
 
     def examples(self, request: BatchRequest) -> Examples:
         """Encode the histories and make batches of them.
