@@ -7,6 +7,7 @@ import pytest
 import orrery
 from browser import Seen
 from orrery.text.train import train_tokenizer
+from pages import DOCS
 from serving_toy import chat_model, running
 from views_toy import language_model_of
 
@@ -83,6 +84,27 @@ def test_the_page_of_a_notebook_goes_from_view_to_view(browser, tmp_path):
     frame.locator('main[data-ready="model"]').wait_for()
     assert visit.said == []
     visit.close()
+
+
+def test_the_page_inside_a_site_is_as_light_or_dark_as_the_site(browser, long_words, tmp_path):
+    script = (DOCS / "_static/interactive.js").read_text("utf-8")
+    site = tmp_path / "site.html"
+    frame = f'<iframe class="live" width="1200" src="{long_words.as_uri()}"></iframe>'
+    site.write_text(f'<body data-theme="light"><script>{script}</script>{frame}</body>', encoding="utf-8")
+    visit = Seen(browser, scheme="dark")
+    visit.page.goto(site.as_uri())
+    inside = visit.page.frames[1]
+    inside.wait_for_selector("main[data-ready]")
+    for theme, shown in (("light", "light"), ("dark", "dark"), ("light", "light"), ("auto", "dark")):
+        visit.page.evaluate("(theme) => void (document.body.dataset.theme = theme)", theme)
+        inside.wait_for_function(_SCHEME, arg=shown, timeout=5000)
+    inside.click("[data-tool=theme]")
+    inside.wait_for_function(_SCHEME, arg="light", timeout=5000)
+    assert visit.said == []
+    visit.close()
+
+
+_SCHEME = "(shown) => getComputedStyle(document.body).backgroundColor === { light: 'rgb(253, 253, 252)', dark: 'rgb(20, 23, 27)' }[shown]"
 
 
 @pytest.fixture(scope="module")
