@@ -26,11 +26,15 @@ def long_words(tmp_path_factory):
 
 def test_long_words_fit_on_a_phone_and_what_is_said_of_numbers_is_german(browser, long_words):
     visit = Seen(browser, 360, 780).open(f"{long_words.as_uri()}#language=%22de%22")
+    commas = 0
     english = re.compile(r"\b(the|is|are|of|and|what|sum|to)\b")
     for stop in visit.stops():
         assert (stop, visit.outside()) == (stop, [])
         names = visit.page.locator(".checks li > span:first-child").all_text_contents()
         assert (stop, [name for name in names if english.search(name)]) == (stop, [])
+        assert (stop, visit.page.evaluate(_POINTS)) == (stop, [])
+        commas += visit.page.locator("main").inner_text().count("0,")
+    assert commas > 100
     visit.screen("inside").view("embedding")
     visit.page.wait_for_selector(".scatter span:not(.over)")
     assert visit.page.evaluate(_OVER) == []
@@ -42,6 +46,13 @@ def test_long_words_fit_on_a_phone_and_what_is_said_of_numbers_is_german(browser
     visit.close()
 
 
+_POINTS = r"""() => {
+  const texts = [...document.querySelectorAll("main :not(code)")].flatMap((one) =>
+    [one.title, one.getAttribute("aria-label"), ...[...one.childNodes].map((node) => node.nodeType === 3 && node.data)]
+  );
+  return [...new Set(texts.filter((text) => /[0-9][.][0-9][0-9]/.test(text)))].slice(0, 5);
+}"""
+"""Numbers that begin their decimals with a point; a head such as 5.3 is a name."""
 _OVER = """() => {
   const names = [...document.querySelectorAll(".scatter div span")];
   const boxes = names.map((one) => [one.textContent, one.getBoundingClientRect()]);
@@ -104,7 +115,10 @@ def test_the_page_inside_a_site_is_as_light_or_dark_as_the_site(browser, long_wo
     visit.close()
 
 
-_SCHEME = "(shown) => getComputedStyle(document.body).backgroundColor === { light: 'rgb(253, 253, 252)', dark: 'rgb(20, 23, 27)' }[shown]"
+_SCHEME = """(shown) => {
+  const papers = { light: "rgb(253, 253, 252)", dark: "rgb(20, 23, 27)" };
+  return getComputedStyle(document.body).backgroundColor === papers[shown];
+}"""
 
 
 @pytest.fixture(scope="module")
