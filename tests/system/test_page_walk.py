@@ -20,7 +20,7 @@ HARD = f"{WORD} 🙂 مرحبا שלום 你好 é̀ Z̷a\n\tend"
 def long_words(tmp_path_factory):
     """Return a saved page whose text has a token of 48 letters."""
     tokenizer = train_tokenizer("byte_bpe", [f"{HARD} {WORD}"] * 30, 420)
-    lm = language_model_of("gpt2", tokenizer, n_positions=512)
+    lm = language_model_of("llama", tokenizer)
     return orrery.see(lm, HARD).save(tmp_path_factory.mktemp("words") / "page.html")
 
 
@@ -36,6 +36,9 @@ def test_long_words_fit_on_a_phone_and_what_is_said_of_numbers_is_german(browser
         commas += visit.page.locator("main").inner_text().count("0,")
     assert commas > 100
     visit.screen("inside").view("embedding")
+    for place in range(visit.page.evaluate("window.orrery.pass.tokens.length")):
+        visit.page.evaluate("(query) => window.orrery.focus.set({ query })", place)
+        assert (place, visit.settled().outside()) == (place, [])
     visit.page.wait_for_selector(".scatter span:not(.over)")
     assert visit.page.evaluate(_OVER) == []
     visit.screen("decode").view("cache")

@@ -154,7 +154,7 @@ class Decoding {
     const first = [...this.order.subarray(0, SHOWN)].filter((id) => plain[id] > 0);
     const most = Math.max(plain[first[0]], now[first[0]]);
     const bar = (value) => h("div", { style: { width: `${(100 * value) / most}%` } });
-    const row = (id) => h("tr", { "data-id": id }, h("td", {}, h("code", {}, visible(this.spelt.get(id) ?? String(id)))), h("td.right", {}, number(plain[id])), h("td.right", {}, number(now[id])), h("td.bar.two", {}, bar(plain[id]), bar(now[id])));
+    const row = (id) => h("tr", { "data-id": id }, h("td.path", {}, h("code", {}, visible(this.spelt.get(id) ?? String(id)))), h("td.right", {}, number(plain[id])), h("td.right", {}, number(now[id])), h("td.bar.two", {}, bar(plain[id]), bar(now[id])));
     const sum = (shares) => first.reduce((rest, id) => rest - shares[id], 1);
     const count = now.reduce((n, p) => n + (p > 0), 0);
     const rest = this.logits.length - first.length;
