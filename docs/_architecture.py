@@ -82,7 +82,7 @@ class Layers(SphinxDirective):
             self.env.note_dependency(str(path))
         free = neighbours((ROOT / "pyproject.toml").read_text("utf-8"))
         below = f"Packages of one frame do not import each other, except: {'; '.join(free)}."
-        figure = f'<figure class="example">{drawing()}<figcaption>{below}</figcaption></figure>'
+        figure = f'<figure class="example wide">{drawing()}<figcaption>{below}</figcaption></figure>'
         return [nodes.raw("", figure, format="html")]
 
 

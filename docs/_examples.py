@@ -32,6 +32,8 @@ DOCS = Path(__file__).parent
 HOME = DOCS / "_build" / "examples"
 ALONE = DOCS / "_build" / "pages"
 """Where pages run, each in a folder of its own: what they write stays out of the checkout."""
+WIDE = 560
+"""From this width on, in pixels, a picture is wide."""
 RUN = ("python docs/examples/countries.py countries.txt", "orrery train docs/examples/countries.yaml")
 """The commands that make the model of the pages; they are shown there, and run once for all pages."""
 
@@ -242,7 +244,9 @@ def _output(text: str) -> nodes.literal_block:
 
 def _figure(svg: str, caption: str) -> nodes.raw:
     below = f"<figcaption>{caption}</figcaption>" if caption else ""
-    return nodes.raw("", f'<figure class="example">{svg}{below}</figure>', format="html")
+    # On a phone the letters of a wide picture would be too small to read: it moves sideways instead.
+    wide = " wide" if int(re.findall(r' width="(\d+)', svg)[0]) > WIDE else ""
+    return nodes.raw("", f'<figure class="example{wide}">{svg}{below}</figure>', format="html")
 
 
 def _asked(entry: Any) -> list[nodes.Node]:

@@ -78,7 +78,15 @@ function start(figure) {
 // What moves sideways is reached by the keyboard too.
 const reachable = (box) => box.scrollWidth > box.clientWidth && box.setAttribute("tabindex", "0");
 
+// A page of a model in a frame is as light or dark as the site, whose button turns the body's theme.
+function follow(frame) {
+  const tell = () => frame.contentWindow.postMessage({ theme: document.body.dataset.theme }, "*");
+  frame.addEventListener("load", tell);
+  new MutationObserver(tell).observe(document.body, { attributeFilter: ["data-theme"] });
+}
+
 document.addEventListener("DOMContentLoaded", () => {
+  document.querySelectorAll("iframe.live").forEach(follow);
   document.querySelectorAll("figure.interactive").forEach(start);
   document.querySelectorAll(".table-wrapper, figure.wide, div.math").forEach(reachable);
 });

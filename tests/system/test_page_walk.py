@@ -7,6 +7,7 @@ import pytest
 import orrery
 from browser import Seen
 from orrery.text.train import train_tokenizer
+from pages import DOCS
 from serving_toy import chat_model, running
 from views_toy import language_model_of
 
@@ -19,18 +20,25 @@ HARD = f"{WORD} 🙂 مرحبا שלום 你好 é̀ Z̷a\n\tend"
 def long_words(tmp_path_factory):
     """Return a saved page whose text has a token of 48 letters."""
     tokenizer = train_tokenizer("byte_bpe", [f"{HARD} {WORD}"] * 30, 420)
-    lm = language_model_of("gpt2", tokenizer, n_positions=512)
+    lm = language_model_of("llama", tokenizer)
     return orrery.see(lm, HARD).save(tmp_path_factory.mktemp("words") / "page.html")
 
 
 def test_long_words_fit_on_a_phone_and_what_is_said_of_numbers_is_german(browser, long_words):
     visit = Seen(browser, 360, 780).open(f"{long_words.as_uri()}#language=%22de%22")
+    commas = 0
     english = re.compile(r"\b(the|is|are|of|and|what|sum|to)\b")
     for stop in visit.stops():
         assert (stop, visit.outside()) == (stop, [])
         names = visit.page.locator(".checks li > span:first-child").all_text_contents()
         assert (stop, [name for name in names if english.search(name)]) == (stop, [])
+        assert (stop, visit.page.evaluate(_POINTS)) == (stop, [])
+        commas += visit.page.locator("main").inner_text().count("0,")
+    assert commas > 100
     visit.screen("inside").view("embedding")
+    for place in range(visit.page.evaluate("window.orrery.pass.tokens.length")):
+        visit.page.evaluate("(query) => window.orrery.focus.set({ query })", place)
+        assert (place, visit.settled().outside()) == (place, [])
     visit.page.wait_for_selector(".scatter span:not(.over)")
     assert visit.page.evaluate(_OVER) == []
     visit.screen("decode").view("cache")
@@ -41,6 +49,13 @@ def test_long_words_fit_on_a_phone_and_what_is_said_of_numbers_is_german(browser
     visit.close()
 
 
+_POINTS = r"""() => {
+  const texts = [...document.querySelectorAll("main :not(code)")].flatMap((one) =>
+    [one.title, one.getAttribute("aria-label"), ...[...one.childNodes].map((node) => node.nodeType === 3 && node.data)]
+  );
+  return [...new Set(texts.filter((text) => /[0-9][.][0-9][0-9]/.test(text)))].slice(0, 5);
+}"""
+"""Numbers that begin their decimals with a point; a head such as 5.3 is a name."""
 _OVER = """() => {
   const names = [...document.querySelectorAll(".scatter div span")];
   const boxes = names.map((one) => [one.textContent, one.getBoundingClientRect()]);
@@ -83,6 +98,30 @@ def test_the_page_of_a_notebook_goes_from_view_to_view(browser, tmp_path):
     frame.locator('main[data-ready="model"]').wait_for()
     assert visit.said == []
     visit.close()
+
+
+def test_the_page_inside_a_site_is_as_light_or_dark_as_the_site(browser, long_words, tmp_path):
+    script = (DOCS / "_static/interactive.js").read_text("utf-8")
+    site = tmp_path / "site.html"
+    frame = f'<iframe class="live" width="1200" src="{long_words.as_uri()}"></iframe>'
+    site.write_text(f'<body data-theme="light"><script>{script}</script>{frame}</body>', encoding="utf-8")
+    visit = Seen(browser, scheme="dark")
+    visit.page.goto(site.as_uri())
+    inside = visit.page.frames[1]
+    inside.wait_for_selector("main[data-ready]")
+    for theme, shown in (("light", "light"), ("dark", "dark"), ("light", "light"), ("auto", "dark")):
+        visit.page.evaluate("(theme) => void (document.body.dataset.theme = theme)", theme)
+        inside.wait_for_function(_SCHEME, arg=shown, timeout=5000)
+    inside.click("[data-tool=theme]")
+    inside.wait_for_function(_SCHEME, arg="light", timeout=5000)
+    assert visit.said == []
+    visit.close()
+
+
+_SCHEME = """(shown) => {
+  const papers = { light: "rgb(253, 253, 252)", dark: "rgb(20, 23, 27)" };
+  return getComputedStyle(document.body).backgroundColor === papers[shown];
+}"""
 
 
 @pytest.fixture(scope="module")

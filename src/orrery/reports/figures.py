@@ -427,12 +427,14 @@ def _shades(row: Sequence[Number], top: Number, left: int, y: int, cell: int) ->
 
 
 def svg(width: Number, height: Number, title: str, parts: Sequence[str]) -> Figure:
-    """Return an SVG element of these parts, its title above them."""
+    """Return an SVG element of these parts, its title above them; a long title is written smaller, so that it fits."""
     name = escaped(title)
+    size = 14 * min(1, (width - 24) / (8 * max(1, len(title))))
+    smaller = f' style="font-size:{size:.2f}px"' if size < 14 else ""
     figure = Figure(
         f'<svg xmlns="http://www.w3.org/2000/svg" class="of" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}" role="img" aria-label="{name}" style="max-width:100%;height:auto;color-scheme:light dark">'
-        f'{_STYLE}<text class="t" x="12" y="20">{name}</text>{"".join(parts)}</svg>'
+        f'{_STYLE}<text class="t" x="12" y="20"{smaller}>{name}</text>{"".join(parts)}</svg>'
     )
     figure.name = title
     return figure

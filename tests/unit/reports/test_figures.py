@@ -53,6 +53,14 @@ def test_any_finite_points_make_a_figure(points):
     ElementTree.fromstring(line(points))
 
 
+@pytest.mark.parametrize("letters", [20, 59, 100])
+def test_a_title_is_as_wide_as_the_figure_at_most(letters):
+    drawn = line_chart({"a": [(0, 1)]}, title="t" * letters, x_label="x", y_label="y")
+    size = float((re.findall(r'class="t"[^>]*font-size:([\d.]+)px', drawn) or [14])[0])
+    assert size <= 14
+    assert 24 + 8 / 14 * size * letters <= CURVES[0] + 1
+
+
 def test_a_point_that_is_not_finite_breaks_the_curve():
     assert line([(0, 1), (1, 2), (2, float("nan")), (3, 4), (4, 5)]).count("<polyline") == 2
 

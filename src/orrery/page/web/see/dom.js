@@ -47,16 +47,20 @@ export function visible(text) {
   return text.replace(/ /g, "␣").replace(/\n/g, "↵").replace(/\t/g, "⇥").replace(/[\u0000-\u001f\u007f]/g, "�");
 }
 
-/** A number as it is shown, with its sign as typographers write it; in German a comma would begin decimals. */
-export const whole = (count) => (count || 0).toLocaleString("en").replace("-", "−").replaceAll(",", globalThis.document?.documentElement.lang === "de" ? "\u202f" : ",");
+/** A number as the page's language writes it, of one with English marks: German parts thousands by a blank and begins decimals with a comma. */
+export function marked(text) {
+  const german = globalThis.document?.documentElement.lang === "de";
+  return text.replaceAll("-", "−").replace(/[,.]/g, (mark) => (german ? { ",": "\u202f", ".": "," }[mark] : mark));
+}
+
+export const whole = (count) => marked((count || 0).toLocaleString("en"));
 
 export function number(value, digits = 4) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   if (!Number.isFinite(value)) return value > 0 ? "∞" : "−∞";
   if (Number.isInteger(value) && Math.abs(value) < 1e9) return whole(value);
   const size = Math.abs(value);
-  const text = size !== 0 && (size < 1e-3 || size >= 1e6) ? value.toExponential(Math.max(0, digits - 2)) : value.toPrecision(digits);
-  return text.replace(/-/g, "−");
+  return marked(size !== 0 && (size < 1e-3 || size >= 1e6) ? value.toExponential(Math.max(0, digits - 2)) : value.toPrecision(digits));
 }
 
 const SVG = new Set(["svg", "g", "path", "line", "circle", "rect", "text", "polyline", "polygon", "title", "image", "defs", "clipPath", "tspan", "marker"]);

@@ -41,13 +41,15 @@ function menu(element) {
 }
 
 function theme(page) {
-  const turn = () => {
-    const other = scheme() === "dark" ? "light" : "dark";
-    document.documentElement.dataset.theme = other;
-    page.focus.set({ theme: other });
-    page.tell();
-  };
+  const turn = () => useTheme(page, scheme() === "dark" ? "light" : "dark");
   return h("button.quiet", { onclick: turn, "data-tool": "theme", "aria-label": t("theme") }, "◐");
+}
+
+/** Be light or dark; "" is as the system says. */
+export function useTheme(page, theme) {
+  document.documentElement.dataset.theme = theme;
+  page.focus.set({ theme });
+  page.tell();
 }
 
 /** Keep the pass as one file; the server puts everything into it that its views ask for. */

@@ -2,7 +2,7 @@
 import { caller } from "#see/source.js";
 import { fill, h } from "#see/dom.js";
 import { watchWords } from "#see/glossary.js";
-import { header } from "#see/header.js";
+import { header, useTheme } from "#see/header.js";
 import { keyboard } from "#see/keys.js";
 import { lab } from "#see/lab/lab.js";
 import { Page } from "#see/page.js";
@@ -48,6 +48,8 @@ async function start() {
   addEventListener("beforeprint", redrawn("light"));
   addEventListener("afterprint", redrawn());
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawn());
+  // A site around the page has a button of its own; "auto" is as the system says.
+  addEventListener("message", ({ source, data }) => source === parent && ["light", "dark", "auto"].includes(data?.theme) && useTheme(page, data.theme.replace("auto", "")));
   keyboard(page);
   lab(document.getElementById("lab"), page);
   const given = page.focus.get("given");

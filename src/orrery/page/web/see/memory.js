@@ -1,4 +1,5 @@
 // The memory of decoding by formula: what each layer keeps of T tokens.
+import { marked } from "#see/dom.js";
 
 /**
  * A layer as another design has it.
@@ -24,5 +25,5 @@ export function readable(count) {
   let unit = 0;
   let left = count;
   while (Math.abs(left) >= 1024 && unit < units.length - 1) [left, unit] = [left / 1024, unit + 1];
-  return `${unit ? left.toFixed(left < 10 ? 2 : left < 100 ? 1 : 0) : left} ${units[unit]}`;
+  return `${marked(left.toFixed(!unit || left >= 100 ? 0 : left < 10 ? 2 : 1))} ${units[unit]}`;
 }

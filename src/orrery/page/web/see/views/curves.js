@@ -1,7 +1,7 @@
 // The curves of a run, which grow while it learns: loss, rate, gradient norm, speed, and what else was measured.
 import { chart, legend, room } from "#see/chart.js";
 import { nearest, tellCheckpoints } from "#see/checkpoints.js";
-import { fill, h, number } from "#see/dom.js";
+import { fill, h, marked, number } from "#see/dom.js";
 import { events } from "#see/events.js";
 import { csv, download, exports } from "#see/export.js";
 import { t } from "#see/words.js";
@@ -120,7 +120,7 @@ class Curves {
     const [tokens, speed] = [last("tokens"), last("tokens_per_second")];
     if (!this.planned || !(this.step < this.planned) || !(tokens > 0) || !(speed > 0)) return null;
     const seconds = Math.round(((tokens / this.step) * (this.planned - this.step)) / speed);
-    return t("curves.left", { time: seconds < 90 ? `${seconds} s` : seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h` });
+    return t("curves.left", { time: seconds < 90 ? `${seconds} s` : seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${marked((seconds / 3600).toFixed(1))} h` });
   }
 
   chart(title, names, log) {

@@ -1,5 +1,5 @@
 // The decoding tree, and the distribution of what follows any of its nodes.
-import { fill, h, number, visible, whole } from "#see/dom.js";
+import { fill, h, marked, number, visible, whole } from "#see/dom.js";
 import { csv, download, exports } from "#see/export.js";
 import { descending, drawn, entropy } from "#see/sampling.js";
 import { drawTree, find, way } from "#see/tree.js";
@@ -130,7 +130,7 @@ class Decoding {
     const most = Math.min(200, this.logits.length);
     const ways = { temperature: [0, 3, 0.05], top_k: [1, most, 1], top_p: [0.01, 1, 0.01] };
     const said = {};
-    const tell = () => Object.entries(said).forEach(([name, output]) => (output.textContent = this.draws[name] === null ? t("decode.all") : String(this.draws[name])));
+    const tell = () => Object.entries(said).forEach(([name, output]) => (output.textContent = this.draws[name] === null ? t("decode.all") : marked(String(this.draws[name]))));
     const slider = ([name, [min, max, step]]) => {
       said[name] = h("output.number");
       const input = (event) => {
@@ -154,7 +154,7 @@ class Decoding {
     const first = [...this.order.subarray(0, SHOWN)].filter((id) => plain[id] > 0);
     const most = Math.max(plain[first[0]], now[first[0]]);
     const bar = (value) => h("div", { style: { width: `${(100 * value) / most}%` } });
-    const row = (id) => h("tr", { "data-id": id }, h("td", {}, h("code", {}, visible(this.spelt.get(id) ?? String(id)))), h("td.right", {}, number(plain[id])), h("td.right", {}, number(now[id])), h("td.bar.two", {}, bar(plain[id]), bar(now[id])));
+    const row = (id) => h("tr", { "data-id": id }, h("td.path", {}, h("code", {}, visible(this.spelt.get(id) ?? String(id)))), h("td.right", {}, number(plain[id])), h("td.right", {}, number(now[id])), h("td.bar.two", {}, bar(plain[id]), bar(now[id])));
     const sum = (shares) => first.reduce((rest, id) => rest - shares[id], 1);
     const count = now.reduce((n, p) => n + (p > 0), 0);
     const rest = this.logits.length - first.length;

@@ -61,7 +61,7 @@ class Embedding {
   }
 
   list(near, most) {
-    const row = ({ id, text, cosine }) => h("tr", {}, h("th", { scope: "row" }, h("button.token", { onclick: () => this.choose(id), "data-id": id }, visible(text) || String(id))), h("td.right", {}, number(cosine, 3)), h("td", {}, h("span.weight", { style: { width: `${Math.max(0, (8 * cosine) / most)}rem` } })));
+    const row = ({ id, text, cosine }) => h("tr", {}, h("th", { scope: "row" }, h("button.token", { onclick: () => this.choose(id), "data-id": id }, visible(text) || String(id))), h("td.right", {}, number(cosine, 3)), h("td", {}, h("span.weight", { style: { width: `${Math.max(0, (6 * cosine) / most)}rem` } })));
     return h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t("embedding.token")), h("th.right", { scope: "col" }, t("embedding.cosine")), h("td"))), h("tbody", {}, near.map(row)));
   }
 

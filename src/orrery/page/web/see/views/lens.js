@@ -33,7 +33,7 @@ async function draw(element, { page, check }) {
     if (row >= rows || query >= columns) return;
     const says = (before, told) => {
       const [ids, logs] = ["id", "log_probability"].map((name) => at(at(tensors[before + name], row), query).data);
-      const line = (id, n) => h("tr", {}, h("td", {}, visible(told.spelled[id])), h("td.right", {}, number(logs[n], 3)), h("td.right", {}, number(Math.exp(logs[n]), 3)));
+      const line = (id, n) => h("tr", {}, h("td.path", {}, visible(told.spelled[id])), h("td.right", {}, number(logs[n], 3)), h("td.right", {}, number(Math.exp(logs[n]), 3)));
       return h("table", {}, facts.difference && h("caption", {}, t(before ? "lens.clean" : "lens.edited")), h("thead", {}, h("tr", {}, [t("lens.says"), "log p", "p"].map((text, i) => h(i ? "th.right" : "th", { scope: "col" }, text)))), h("tbody", {}, [...ids].map(line)));
     };
     const rank = tensors.rank.data[row * columns + query];

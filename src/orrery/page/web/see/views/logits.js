@@ -54,7 +54,7 @@ function shares(facts, tensors, spell) {
   const most = Math.max(1e-9, ...values.map(Math.abs));
   const rest = order.slice(MOST).reduce((sum, n) => sum + values[n], 0);
   const bar = (value) => h("td.bar", {}, h("div", { style: { width: `${(100 * Math.abs(value)) / most}%`, background: value < 0 ? "var(--look)" : "var(--accent)" } }));
-  const row = (name, value) => h("tr", {}, h("td", {}, name), bar(value), h("td.right", {}, number(value, 4)));
+  const row = (name, value) => h("tr", {}, h("td.path", {}, name), bar(value), h("td.right", {}, number(value, 4)));
   const title = facts.against === null ? t("logits.parts", { token: spell(facts.token) }) : t("logits.against", { token: spell(facts.token), other: spell(facts.against) });
   const ways = {
     csv: () => download("logit-parts.csv", csv([["part", "value"], ...order.map((n) => [facts.parts[n], values[n]])]), "text/csv"),
@@ -62,7 +62,9 @@ function shares(facts, tensors, spell) {
   };
   const rows = [...order.slice(0, MOST).map((n) => row(facts.parts[n], values[n])), order.length > MOST && row(t("logits.other", { count: order.length - MOST }), rest), h("tr", {}, h("th", { scope: "row" }, t("logits.sum", { count: order.length })), h("td"), h("td.right", {}, number(facts.total - (facts.clean?.total ?? 0), 5)))];
   const heads = [t("logits.part"), "", t("logits.adds")].map((text, i) => h(i > 1 ? "th.right" : "th", { scope: "col" }, text));
-  return [h("h3", {}, title), facts.notes.map((note) => h("p", {}, said(note))), h("table", {}, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, rows)), exports(ways)];
+  const notes = [h("h3", {}, title), facts.notes.map((note) => h("p", {}, said(note)))];
+  if (!order.length) return notes;
+  return [...notes, h("table", {}, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, rows)), exports(ways)];
 }
 
 export default { words, draw };

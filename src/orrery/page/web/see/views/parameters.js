@@ -1,6 +1,6 @@
 // Every number of the model: by kind, by layer, by head, and each matrix itself; and what conventions count.
 import { counts, FILE, LECTURE, pieces, total } from "#see/counting.js";
-import { fill, h, whole } from "#see/dom.js";
+import { fill, h, marked, whole } from "#see/dom.js";
 import { csv, download, exports } from "#see/export.js";
 import { drawMatrix } from "#see/matrix.js";
 import { treemap } from "#see/treemap.js";
@@ -86,7 +86,7 @@ class Counting {
     const { numbers, matrices } = total(this.matrices, this.convention);
     this.parts.total.textContent = t("parameters.total", { numbers: whole(numbers), matrices: whole(matrices) });
     const items = this.items().sort((a, b) => b.size - a.size);
-    const share = (size) => `${((100 * size) / numbers).toFixed(size / numbers < 0.1 ? 2 : 1)} %`;
+    const share = (size) => `${marked(((100 * size) / numbers).toFixed(size / numbers < 0.1 ? 2 : 1))} %`;
     const shown = items.map((item) => ({ ...item, about: `${whole(item.size)} · ${share(item.size)}` }));
     this.breadcrumbs();
     fill(this.parts.map, items.length > 1 && treemap(shown, t("view.parameters"), ({ part }) => this.go(part), { width: Math.min(1200, this.parts.map.clientWidth || 960), height: items[0].part.head === undefined ? 420 : 72 }));

@@ -16,7 +16,7 @@ async function draw(element, { page, check }) {
       {},
       h("caption.soft", {}, t(name)),
       h("thead", {}, h("tr", {}, ["place", "id", "text"].map((one) => h("th", { scope: "col" }, t(`tokens.${one}`))))),
-      h("tbody", {}, facts[name].map(({ id, text }, place) => h("tr", { "data-place": place, onclick: () => page.focus.set({ query: place }) }, h("td.right", {}, String(place)), h("td.right", {}, String(id)), h("td", {}, visible(text))))),
+      h("tbody", {}, facts[name].map(({ id, text }, place) => h("tr", { "data-place": place, onclick: () => page.focus.set({ query: place }) }, h("td.right", {}, String(place)), h("td.right", {}, String(id)), h("td.path", {}, visible(text))))),
     );
   const streams = ["source", "tokens"].filter((name) => facts[name].length);
   fill(element, facts.notes.map((note) => h("p", {}, said(note))), h("div.side", {}, streams.map((name) => h("div.scroll", {}, table(name)))));

@@ -48,7 +48,7 @@ function river(context, ink, way, at) {
   context.fillRect(MIDDLE - 5, top, 10, end - top);
   context.fillStyle = ink.accent;
   context.fillRect(MIDDLE - 5, top, 10, STEP * Math.min(at, way.stations.length));
-  write(context, visible(way.token), MIDDLE, top - 34, { fill: ink.look, size: 22, align: "center", least: 13 });
+  write(context, visible(way.token), MIDDLE - 13, top - 62, { fill: ink.look, size: 22, least: 13, most: WIDTH - MIDDLE });
   context.fillStyle = ink.look;
   context.beginPath();
   context.arc(MIDDLE, top + STEP * Math.min(at, way.stations.length), 13, 0, 2 * Math.PI);

@@ -60,6 +60,8 @@ export default {
   "no sum of parts: an edit replaced the stream": "keine Summe von Teilen: ein Eingriff ersetzte den Strom",
   "no sum of parts: in this model a norm or a factor acts on the stream itself": "keine Summe von Teilen: in diesem Modell wirkt eine Norm oder ein Faktor auf den Strom selbst",
   "norms or factors act on the stream itself: each part went through them with the scales of this very pass": "Normen oder Faktoren wirken auf den Strom selbst: jeder Teil ging mit den Skalen dieses Laufs hindurch",
+  "a {} acts on a sum as a whole, not on each part: gradients need no sum: {}": "{} wirkt auf eine Summe als ganze, nicht auf jeden Teil: Gradienten brauchen keine Summe: {}",
+  "an {} acts on a sum as a whole, not on each part: gradients need no sum: {}": "{} wirkt auf eine Summe als ganze, nicht auf jeden Teil: Gradienten brauchen keine Summe: {}",
   "{} is one part: an edit replaced it": "{} ist ein Teil: ein Eingriff ersetzte es",
   "{} is one part: {} is a {}, whose output is one part": "{} ist ein Teil: {} ist {}, dessen Ausgabe ein Teil ist",
   growing: "wachsend", static: "fest", "paged ({})": "in Seiten ({})", recurrent: "rekurrent", "made once": "einmal gemacht",
