@@ -131,6 +131,7 @@ def test_a_dark_system_and_paper_have_pictures_of_their_own(seen):
     light = maps.evaluate_all(corner)
     assert min(light) > 200
     seen.page.emulate_media(color_scheme="dark")
+    seen.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")  # it is told then
     assert max(maps.evaluate_all(corner)) < 60
     seen.page.emulate_media(color_scheme="dark", media="print")
     seen.page.evaluate("dispatchEvent(new Event('beforeprint'))")
