@@ -42,7 +42,9 @@ def calls(tree, name):
 def flags(name):
     """Return the flags of a program, with those of the program whose command line it takes."""
     tree = ast.parse(source(name))
-    words = {arg.value for call in calls(tree, "add_argument") for arg in call.args if isinstance(arg, ast.Constant)}
+    (shared,) = (node for node in ast.walk(ast.parse(source("_record"))) if getattr(node, "name", "") == "add_recipes")
+    asked = calls(tree, "add_argument") + (calls(shared, "add_argument") if calls(tree, "add_recipes") else [])
+    words = {arg.value for call in asked for arg in call.args if isinstance(arg, ast.Constant)}
     words |= {"--output", "--small", "--help"}
     for node in calls(tree, "add_argument"):  # such as f"--{name}" in a loop: anything fits
         words |= {"*"} if any(isinstance(arg, ast.JoinedStr) for arg in node.args) else set()

@@ -67,3 +67,10 @@ def test_every_program_has_a_table_and_says_what_it_measures():
         said = ast.get_docstring(ast.parse((BENCHMARKS / f"{name}.py").read_text(encoding="utf-8")))
         assert said, name
         assert f"benchmarks/{name}.py" in said, name
+
+
+def test_no_record_was_made_beside_changes_of_its_program_or_recipes():
+    found = [
+        path.name for path in BENCHMARKS.glob("*.json") if json.loads(path.read_text("utf-8"))["header"]["changed"]
+    ]
+    assert found == []

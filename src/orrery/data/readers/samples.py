@@ -3,7 +3,8 @@
 import json
 import logging
 import tarfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
 from functools import cache
 from itertools import groupby
 from pathlib import Path
@@ -39,22 +40,23 @@ def read_samples(file: Path, wanted: tuple[str, ...], faults: Faults) -> Iterato
     Raises:
         DataError: it is damaged, or its first sample has no picture.
     """
-    for number, (_, members) in enumerate(groupby(_members(file), lambda one: one.sample), start=1):
-        own = list(members)
-        if number == 1 and not any(_is_picture(one.ending) for one in own):
-            raise DataError(
-                f"{file}: an archive whose first files, {own[0].sample}, are no sample of pictures", _UNPACK
-            )
-        try:
-            row = _row(own, file, f"{file}:{number}", faults)
-            check_columns(f"{file}:{number}", row, wanted)
-        except DataError as error:
-            faults.meet(error)
-            continue
-        yield number, row
+    with closing(_members(file)) as everything:  # an error here closes the file at once
+        for number, (_, members) in enumerate(groupby(everything, lambda one: one.sample), start=1):
+            own = list(members)
+            if number == 1 and not any(_is_picture(one.ending) for one in own):
+                raise DataError(
+                    f"{file}: an archive whose first files, {own[0].sample}, are no sample of pictures", _UNPACK
+                )
+            try:
+                row = _row(own, file, f"{file}:{number}", faults)
+                check_columns(f"{file}:{number}", row, wanted)
+            except DataError as error:
+                faults.meet(error)
+                continue
+            yield number, row
 
 
-def _members(file: Path) -> Iterator[_Member]:
+def _members(file: Path) -> Generator[_Member, None, None]:
     try:
         with open_binary(file) as stream, tarfile.open(fileobj=stream, mode="r:") as archive:
             for member in archive:

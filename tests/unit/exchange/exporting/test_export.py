@@ -97,9 +97,9 @@ def test_a_folder_without_rights_is_told(tmp_path, stored, monkeypatch):
 def test_a_damaged_file_is_found_and_leaves_nothing(tmp_path, stored, monkeypatch):
     honest = gguf.write_gguf
 
-    def flip(path, architecture, facts, tensors, kind, change):
+    def flip(path, architecture, facts, tensors, kind, kept, change):
         facts, tensors = change(dict(facts), dict(tensors))
-        honest(path, architecture, facts, tensors, kind)
+        honest(path, architecture, facts, tensors, kind, kept)
 
     def other_fact(facts, tensors):
         return {**facts, "llama.block_count": 3}, tensors
