@@ -39,6 +39,10 @@ def test_one_label_is_learned_alone_and_several_together(tmp_path):
     with pytest.raises(DataError, match=r"many.txt:1: column 'labels' has 2 labels: a, b") as error:
         rows_of(many)
     assert "multi-label" in error.value.hint
+    one.write_text("__label__a x y\nno label\n")
+    with pytest.raises(DataError, match=r"one.txt:2: column 'labels' has no label") as error:
+        rows_of(one)
+    assert "multi-label" not in error.value.hint
 
 
 def test_a_label_without_a_text_and_bytes_that_are_none_are_bad_rows(tmp_path):

@@ -270,6 +270,8 @@ def _only(where: str, names: Sequence[str], columns: Columns) -> str:
     """Return the one label of a list. Raises `DataError` where it has more or none."""
     if len(names) == 1:
         return names[0]
+    if not names:
+        raise bad_record(where, f"column {columns.label!r} has no label")
     message = f"{where}: column {columns.label!r} has {len(names)} labels: {', '.join(names)[:60]}"
     raise DataError(
         message,
