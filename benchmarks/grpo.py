@@ -5,8 +5,9 @@
 Both have a Llama of the same shape with weights from the same folder, the same prompts, 8 of them a step with 8 answers
 each, the same most tokens of an answer, penalty and temperature, and a reference model. No answer may end before that,
 so that both write and learn the same number of tokens. trl's trainer is driven through its own methods for a batch and
-its loss, without the loop around them, which would only add to its time. Steps take turns, so that a change of the
-machine's speed meets both; the ratio is the median over rounds of the ratio within a round.
+its loss, without the loop around them, which would only add to its time. Every program is a process of its own, ours
+once more with `parallel.compile`. Steps take turns, so that a change of the machine's speed meets all; a ratio is the
+median over rounds of the ratio within a round.
 
 That both do the same is shown apart from the clock: both learn from the same answers, ours, for some steps at a rate
 that moves the weights; losses and norms of the gradients are recorded for every step, and the largest difference.
@@ -16,15 +17,17 @@ import json
 import logging
 import statistics
 import tempfile
-import time
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import tokenizers
 import torch
 import transformers
+from _apart import Apart
 from _record import Record, parsed, parser
 from torch import Tensor
 
@@ -38,7 +41,9 @@ from orrery.objectives import OBJECTIVES
 from orrery.rewards import Reward
 from orrery.runs.building import training_kernel
 from orrery.text.train import train_tokenizer
+from orrery.training.compiled_blocks import compile_blocks
 from orrery.training.distributed import Alone
+from orrery.training.freed_memory import keep_freed_memory
 from orrery.training.precision import Precision
 from orrery.training.rollouts import Judge, ModelWriter
 from orrery.training.step import accumulate
@@ -70,12 +75,14 @@ def digits(completions: list[str], **columns: Any) -> list[float]:
 class Ours:
     """Our rollouts and our step."""
 
-    def __init__(self, folder: Path, tokenizer: Any, rate: float) -> None:
+    def __init__(self, folder: Path, tokenizer: Any, rate: float, compiled: bool = False) -> None:
         from orrery.exchange.reading.read import read
 
         self.model = read(folder).model.train()
         self.model.kernel = training_kernel(self.model.spec, "cpu")
         join_layers(self.model, "cpu")
+        if compiled:
+            compile_blocks(self.model, "cpu")
         self.objective = OBJECTIVES.find("grpo")(beta=BETA)
         self.objective.bind(self.model.spec, tokenizer)
         self.objective.modules(self.model)
@@ -96,11 +103,9 @@ class Ours:
         self.optimizer.step()
         return loss.loss, float(norm)
 
-    def step(self, number: int) -> float:
-        """Draw and learn; return the seconds."""
-        began = time.perf_counter()
+    def step(self, number: int) -> None:
+        """Draw and learn."""
         self.learn(number, self.rollouts.batch(number))
-        return time.perf_counter() - began
 
 
 class Theirs:
@@ -135,16 +140,13 @@ class Theirs:
         self.optimizer.step()
         return float(loss.detach()), float(norm)
 
-    def step(self, number: int) -> float:
-        """Draw and learn; return the seconds."""
+    def step(self, number: int) -> None:
+        """Draw and learn."""
         places = [(number * PROMPTS + place) % len(self.rows) for place in range(PROMPTS) for _ in range(SAMPLES)]
         some = [self.rows[place] for place in places]
-        began = time.perf_counter()
         inputs = self.trainer._generate_and_score_completions(some)
         self.learn(inputs)
-        took = time.perf_counter() - began
         assert int(inputs["completion_mask"].sum()) == PROMPTS * SAMPLES * LONGEST
-        return took
 
 
 def as_trl(batch: Mapping[str, Tensor]) -> dict[str, Any]:
@@ -170,21 +172,49 @@ def compared(folder: Path, tokenizer: Any, steps: int) -> dict[str, Any]:
     return {"rate": COMPARED_RATE, "loss and norm of the gradient": rows, "largest difference": max(apart)}
 
 
-def raced(folder: Path, tokenizer: Any, rounds: int) -> dict[str, Any]:
-    """Let both take steps in turn, and return median seconds and ratios."""
-    ours, theirs = Ours(folder, tokenizer, RATE), Theirs(folder, tokenizer, RATE)
-    steps: dict[str, Callable[[int], float]] = {"orrery": ours.step, "trl": theirs.step}
-    seconds: dict[str, list[float]] = {name: [] for name in steps}
-    for number in range(rounds + 1):  # the first warms up
-        for name, step in list(steps.items())[:: 1 if number % 2 else -1]:
-            seconds[name].append(step(number))
-    kept = {name: own[1:] for name, own in seconds.items()}
-    ratios = [b / a for a, b in zip(kept["orrery"], kept["trl"], strict=True)]
-    return {
-        "seconds": {name: round(statistics.median(own), 4) for name, own in kept.items()},
-        "ratio": round(statistics.median(ratios), 3),
-        "ratios": [round(ratio, 3) for ratio in ratios],
+def our_step(folder: Path, compiled: bool) -> Callable[[int], None]:
+    """Return our step in a process that keeps its memory, as every training of ours does."""
+    keep_freed_memory()
+    return Ours(folder, made_tokenizer(), RATE, compiled).step
+
+
+def their_step(folder: Path) -> Callable[[int], None]:
+    """Return trl's step."""
+    quiet()
+    return Theirs(folder, made_tokenizer(), RATE).step
+
+
+def raced(folder: Path, rounds: int) -> dict[str, Any]:
+    """Let all take steps in turn, and return median seconds and ratios."""
+    made = {
+        "orrery": partial(our_step, folder, False),
+        "orrery, compiled": partial(our_step, folder, True),
+        "trl": partial(their_step, folder),
     }
+    seconds: dict[str, list[float]] = {name: [] for name in made}
+    with ExitStack() as stack:
+        programs = {name: stack.enter_context(Apart(make)) for name, make in made.items()}
+        for number in range(rounds + 2):  # the first two warm up
+            for name, program in list(programs.items())[:: 1 if number % 2 else -1]:
+                seconds[name].append(program.step(number)[1])
+    kept = {name: own[2:] for name, own in seconds.items()}
+    told: dict[str, Any] = {"seconds": {name: round(statistics.median(own), 4) for name, own in kept.items()}}
+    for name, key in (("orrery", ""), ("orrery, compiled", "compiled ")):
+        ratios = [b / a for a, b in zip(kept[name], kept["trl"], strict=True)]
+        told |= {f"{key}ratio": round(statistics.median(ratios), 3), f"{key}ratios": [round(one, 3) for one in ratios]}
+    return told
+
+
+def made_tokenizer() -> Any:
+    """Return the tokenizer, the same in every process."""
+    return train_tokenizer("byte_bpe", TEXTS, 257)
+
+
+def quiet() -> None:
+    """Have the reference libraries tell nothing of their own progress."""
+    warnings.simplefilter("ignore")
+    logging.getLogger("trl").setLevel(logging.ERROR)
+    transformers.utils.logging.set_verbosity_error()
 
 
 def main() -> None:
@@ -194,11 +224,9 @@ def main() -> None:
     made.add_argument("--threads", type=int, default=1)
     options = parsed(made, {"rounds": 1, "compared": 2})
     torch.set_num_threads(options.threads)
-    warnings.simplefilter("ignore")
-    logging.getLogger("trl").setLevel(logging.ERROR)
-    transformers.utils.logging.set_verbosity_error()
+    quiet()
     record = Record(options, ("transformers", "trl"))
-    tokenizer = train_tokenizer("byte_bpe", TEXTS, 257)
+    tokenizer = made_tokenizer()
     config = SHAPE | {"vocab_size": tokenizer.size, "eos_token_id": tokenizer.special("end")}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -208,7 +236,7 @@ def main() -> None:
         told = {
             "what": f"one step of GRPO, {PROMPTS} prompts x {SAMPLES} answers x {LONGEST} tokens, float32",
             "rounds": options.rounds,
-            **raced(folder, tokenizer, options.rounds),
+            **raced(folder, options.rounds),
             "same answers": compared(folder, tokenizer, options.compared),
         }
     print(json.dumps(told, indent=1))

@@ -17,7 +17,6 @@ only our default can be told apart. The losses of all steps are compared.
 import argparse
 import importlib.util
 import math
-import multiprocessing
 import re
 import statistics
 import sys
@@ -30,11 +29,13 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from _apart import Apart
 from _record import Record, parsed, parser
 from torch import Tensor, nn
 
 from orrery.checkpoints.rules import to_ours
 from orrery.families import load_family
+from orrery.kernels.bfloat16_linear import take_fast_products
 from orrery.kernels.processor import this_processor
 from orrery.nn.joined_linear import join_layers
 from orrery.objectives.causal import CausalLanguageModel
@@ -75,6 +76,7 @@ def ours(weights: dict[str, Tensor], requested: str, compiled: bool = False) -> 
             parameter.copy_(named[name])
     keep_freed_memory()
     join_layers(model, "cpu")
+    take_fast_products(model, "cpu", this_processor())
     if compiled:
         compile_blocks(model, "cpu")
     optimizer = adamw(list(model.parameters()), fused=True)
@@ -196,10 +198,10 @@ def compare(made: Mapping[str, Callable[[], Step]], data: list[tuple[Tensor, Ten
     times: dict[str, list[float]] = {name: [] for name in made}
     losses: dict[str, list[float]] = {name: [] for name in made}
     with ExitStack() as stack:
-        steps = {name: stack.enter_context(Apart(each)) for name, each in made.items()}
+        steps = {name: stack.enter_context(Apart(partial(on_arrays, each))) for name, each in made.items()}
         for round_, batch in enumerate(data):
             for name, program in steps.items():
-                loss, seconds = program.step(batch)
+                loss, seconds = program.step(*(each.numpy() for each in batch))
                 losses[name].append(loss)
                 if round_ >= 2:
                     times[name].append(seconds)
@@ -208,39 +210,10 @@ def compare(made: Mapping[str, Callable[[], Step]], data: list[tuple[Tensor, Ten
     return times, losses
 
 
-class Apart:
-    """A program in a process of its own, which takes a step and says its loss and its seconds."""
-
-    def __init__(self, make: Callable[[], Step]) -> None:
-        processes = multiprocessing.get_context("spawn")
-        self.asked, other = processes.Pipe()
-        self.process = processes.Process(target=take_steps, args=(make, other, torch.get_num_threads()), daemon=True)
-
-    def __enter__(self) -> "Apart":
-        self.process.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.process.terminate()
-        self.process.join()
-
-    def step(self, batch: tuple[Tensor, Tensor]) -> tuple[float, float]:
-        self.asked.send([each.tolist() for each in batch])
-        while not self.asked.poll(1):
-            if not self.process.is_alive():
-                sys.exit("a program ended before its step")
-        return self.asked.recv()
-
-
-def take_steps(make: Callable[[], Step], asked: Any, threads: int) -> None:
-    """Take the steps that are asked for, each timed here."""
-    torch.set_num_threads(threads)
+def on_arrays(make: Callable[[], Step]) -> Callable[..., float]:
+    """Return what takes a step on arrays, as another process gets them."""
     step = make()
-    while True:
-        x, y = (torch.tensor(each) for each in asked.recv())
-        start = time.perf_counter()
-        loss = step(x, y)
-        asked.send((loss, time.perf_counter() - start))
+    return lambda x, y: step(torch.from_numpy(x), torch.from_numpy(y))
 
 
 def contenders(options: argparse.Namespace) -> dict[str, Callable[[], Step]]:

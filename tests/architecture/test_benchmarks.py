@@ -11,7 +11,7 @@ import pytest
 from pages import ROOT, pages
 
 BENCHMARKS = ROOT / "benchmarks"
-SHARED = ("_record", "breaks")
+SHARED = ("_record", "_apart", "breaks")
 """Modules that programs import, and that measure nothing."""
 PROGRAMS = sorted(path.stem for path in BENCHMARKS.glob("*.py") if path.stem not in SHARED)
 RECORDS = sorted(path.stem for path in BENCHMARKS.glob("*.json"))

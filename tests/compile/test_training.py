@@ -7,18 +7,23 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch._dynamo.backends.debugging import aot_eager
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch._dynamo.utils import counters
 
 from orrery.checkpoints.manifest import file_sha256
 from orrery.errors import MachineError, UsageError
 from orrery.families import names
+from orrery.kernels import bfloat16_linear
+from orrery.kernels.bfloat16_linear import take_fast_products
+from orrery.kernels.processor import Processor
 from orrery.nn.attention.stored_pattern import stored_pattern
 from orrery.nn.joined_linear import join_layers
 from orrery.nn.residual import Dropout
 from orrery.recipes.parallel import ParallelSettings, uncompiled
-from orrery.training import compiled_blocks
+from orrery.training import compiled_blocks, compiled_graphs
 from orrery.training.compiled_blocks import CompiledForward, compile_blocks
+from orrery.training.compiled_graphs import gelu_by_sigmoid, take_fast_gelus
 from orrery.training.compiling import compiled
 from orrery.training.precision import Precision
 from parted import built, learned, without_dropout
@@ -100,6 +105,54 @@ def test_layers_that_are_joined_are_compiled_so():
     join_layers(twin, "cpu")
     compile_blocks(twin, "cpu")
     assert furthest(model, twin, batch) <= 1e-12
+    assert counters["stats"]["unique_graphs"] == 1
+
+
+@pytest.fixture
+def rewritten(monkeypatch):
+    """Have graphs compiled with the forms of GELU for processors, without inductor; list their functions."""
+    functions = []
+
+    def backend(graph, inputs):
+        take_fast_gelus(graph)
+        functions.extend(node.target for node in graph.graph.nodes if node.op == "call_function")
+        return aot_eager(graph, inputs)
+
+    monkeypatch.setattr(compiled_blocks, "COMPILER", {"backend": backend})
+    return functions
+
+
+@pytest.mark.parametrize(("family", "form"), [("gpt2", gelu_by_sigmoid), ("bert", torch.ops.orrery.gelu.default)])
+def test_gelu_is_computed_in_the_form_that_is_fast(family, form, rewritten):
+    model, twin, batch = pair(family)
+    assert furthest(model, twin, batch) <= 1e-12
+    assert form in rewritten
+    assert torch.nn.functional.gelu not in rewritten
+
+
+def test_a_wrong_form_of_gelu_is_seen(rewritten, monkeypatch):
+    monkeypatch.setattr(compiled_graphs, "gelu_by_sigmoid", lambda x: x * torch.sigmoid(1.702 * x))
+    assert furthest(*pair("gpt2")) > 1e-4
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_gelu_by_sigmoid_is_gelu_by_tanh_up_to_rounding(dtype):
+    x = torch.linspace(-12, 12, 20_001, dtype=torch.float64)
+    exact = torch.nn.functional.gelu(x, approximate="tanh")
+    error = (gelu_by_sigmoid(x.to(dtype)).double() - exact).abs()
+    assert bool((error <= (1e-6 if dtype == torch.float32 else 2**-6) * x.abs().clamp(min=1)).all())
+
+
+def test_fast_products_of_bfloat16_are_compiled(monkeypatch):
+    monkeypatch.setattr(bfloat16_linear, "LEAST", 0)
+    model, batch = built("gpt2")
+    without_dropout(model.train())
+    join_layers(model, "cpu")
+    take_fast_products(model, "cpu", Processor("GenuineIntel", frozenset({"amx_bf16"})))
+    twin = copy.deepcopy(model)
+    compile_blocks(twin, "cpu")
+    with Precision("bfloat16", "autocast", "cpu", 1).context():
+        assert furthest(model, twin, batch, torch.float32) <= 1e-6
     assert counters["stats"]["unique_graphs"] == 1
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from jaxtyping import Float
 from torch import Tensor
@@ -50,7 +51,7 @@ class Constraints:
     once: int = 0
     repeated: float | int = 1
 
-    @property
+    @cached_property
     def free(self) -> bool:
         """Whether every token may be chosen at every place; a penalty forbids none."""
         return self == Constraints(end=self.end, repeated=self.repeated)

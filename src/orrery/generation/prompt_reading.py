@@ -48,6 +48,7 @@ class PromptReading:
         self._model, self._capacity, self._prefixes, self._device = model, capacity, prefixes, device
         self._ids = [*answering.request.prompt, *answering.written]
         self._alone, self._grid, self._taken = alone, grid, 0
+        self._at_once = model.reads_at_once  # asked for each pair of prompts
 
     @property
     def done(self) -> bool:
@@ -68,12 +69,12 @@ class PromptReading:
     def joins(self) -> bool:
         """Whether it can be finished in one call with others."""
         own = self.answering
-        again = self._model.reads_at_once and own.written
+        again = self._at_once and own.written
         return not (self._alone or own.request.prompt_scores or again)
 
     def could_reuse(self, other: "PromptReading") -> bool:
         """Return whether this prompt could go on from what another one will have read."""
-        if self.session is not None or self._model.reads_at_once:
+        if self.session is not None or self._at_once:
             return False
         if self.answering.request.adapter != other.answering.request.adapter:
             return False
@@ -81,7 +82,7 @@ class PromptReading:
 
     def begin(self) -> None:
         """Go on from a prompt that begins alike, where there is one."""
-        reads_all = self.answering.request.prompt_scores or self._model.reads_at_once
+        reads_all = self.answering.request.prompt_scores or self._at_once
         if self.session is not None or reads_all:
             return
         prefix = self._prefixes.find(self._ids, self.answering.request.adapter, self._grid or 1)
@@ -99,7 +100,7 @@ class PromptReading:
         before = self._taken
         if self._grid is not None:
             piece = self._piece(self._grid)
-            if piece > most and not self._model.reads_at_once:
+            if piece > most and not self._at_once:
                 return 0
             most = piece
         if self.session is None:

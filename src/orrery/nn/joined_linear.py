@@ -1,5 +1,7 @@
 """Linear layers that read one input, such as those of q, k and v, as one product in a training."""
 
+from abc import ABC
+from collections.abc import Callable
 from typing import Any, ClassVar, TypeGuard, final
 
 import torch
@@ -48,12 +50,13 @@ class JoinedLayers:
 
     def __init__(self, layers: list[Any]) -> None:
         self.layers = layers
+        self.product: Callable[[Tensor, Tensor, Tensor | None], Tensor] = F.linear
         self.read: Tensor | None = None
         self.left: tuple[Tensor, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy has: the layers, and nothing of a call that was broken off."""
-        return {"layers": self.layers, "read": None, "left": ()}
+        return {"layers": self.layers, "product": self.product, "read": None, "left": ()}
 
     def __call__(self, number: int, x: Tensor) -> Tensor:
         """Return the output of a layer."""
@@ -61,7 +64,7 @@ class JoinedLayers:
         if number == 0 and x.dim() > 2 and x.shape[-2] > 1:
             self.read, self.left = x, self._outputs(x)
         if x is not self.read:
-            return F.linear(x, own.weight, own.bias)
+            return self.product(x, own.weight, own.bias)
         output = self.left[number]
         if number == len(self.layers) - 1:  # nothing is held between two calls of the brick
             self.read, self.left = None, ()
@@ -70,11 +73,15 @@ class JoinedLayers:
     def _outputs(self, x: Tensor) -> tuple[Tensor, ...]:
         weight = torch.cat([each.weight for each in self.layers])
         bias = None if self.layers[0].bias is None else torch.cat([each.bias for each in self.layers])
-        return F.linear(x, weight, bias).split([len(each.weight) for each in self.layers], -1)
+        return self.product(x, weight, bias).split([len(each.weight) for each in self.layers], -1)
+
+
+class PlainLinear(nn.Linear, ABC):
+    """``x W^T + b``, and another way to compute it."""
 
 
 @final
-class JoinedLinear(nn.Linear):
+class JoinedLinear(PlainLinear):
     """A linear layer whose output is a part of a joined product. Shapes: ``[..., D]`` to ``[..., E]``."""
 
     parting: ClassVar = Grain.TOKEN
@@ -95,7 +102,7 @@ class JoinedLinear(nn.Linear):
 
 def is_plain(layer: object) -> TypeGuard[nn.Linear]:
     """Say whether a layer is ``x W^T + b`` and nothing more, as those of adapters and of stored numbers are not."""
-    return type(layer) in (nn.Linear, JoinedLinear)
+    return type(layer) is nn.Linear or isinstance(layer, PlainLinear)
 
 
 def _alike(layers: list[Any]) -> bool:

@@ -19,9 +19,10 @@ from orrery.nn.feedforward.moe import MoE
 from orrery.nn.mixer import StatefulMixer
 from orrery.nn.residual import random_bits
 from orrery.settings import keep_compiled_blocks
+from orrery.training.compiled_graphs import compile_graph
 
-COMPILER: dict[str, Any] = {"backend": "inductor", "options": {"fallback_random": True, "compile_threads": 1}}
-"""Keys of `torch.compile`: random numbers come from torch's own generators, and no processes that compile are left."""
+COMPILER: dict[str, Any] = {"backend": compile_graph}
+"""Keys of `torch.compile`."""
 GRAPHS = 64
 """How many graphs are compiled at most: for each kind of block one, and more where batches differ in their sizes."""
 LEAVE_OUT = "leave parallel.compile out"

@@ -17,6 +17,7 @@ from orrery.data.batches.rollouts import Writer
 from orrery.data.batches.seeds import derive_seed
 from orrery.data.sources import AnsweredSource, BatchSource
 from orrery.errors import RunError
+from orrery.kernels.bfloat16_linear import take_fast_products
 from orrery.kernels.processor import this_processor
 from orrery.models.inputs import Inputs
 from orrery.nn.joined_linear import join_layers
@@ -158,6 +159,7 @@ class Trainer:
         self.described = self._description()  # what shares the weights changes the classes of its parts
         self.owned = nn.ModuleDict(self.parts.modules).to(device)
         join_layers(self.model, device)
+        take_fast_products(self.model, device, this_processor())
         self.notes = (*self.parts.notes, *compiled(self.model, self.recipe.parallel.compile, device))
         recompute(self.model, self.recipe.parallel.recompute, lambda: self.precision.context())
         refuse_unshared(self.parts.objective, self.recipe.parallel)
