@@ -475,6 +475,18 @@ def prepare_scale(content: dict[str, Any]) -> str:
     return table(("", "measured"), rows)
 
 
+def two_processes(content: dict[str, Any]) -> str:
+    """Return how many times as fast two processes learn as one, and multiply, in each precision."""
+    rows = [
+        (precision, layout, f"{own['tokens_per_second'][layout]:,}", ", ".join(f"{each:.2f}" for each in times),
+         ", ".join(f"{each:.2f}" for each in own["plain products, two processes over one"]))
+        for precision, own in content.items()
+        if precision != "rounds"
+        for layout, times in own["times one process"].items()
+    ]  # fmt: skip
+    return table(("precision", "processes", "tokens/s", "times one process, by round", "plain products"), rows)
+
+
 def text(content: dict[str, Any]) -> str:
     """Return seconds and memory of each kind of tokenizer on one long line."""
     rows = [
@@ -615,6 +627,7 @@ TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
         gpu,
         broken_copies,
         prepare_scale,
+        two_processes,
         text,
         perplexity,
         lora,

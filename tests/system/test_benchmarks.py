@@ -29,7 +29,7 @@ PACKAGES = {"lm_eval_server": "lm_eval", "lm_eval_three_ways": "lm_eval", "decod
 """What is not in every environment that runs the tests."""
 ELSEWHERE = {"exactness"}
 """Programs whose record ships with the package and has a page of its own."""
-PROGRAMS = sorted(path.stem for path in BENCHMARKS.glob("*.py") if path.stem not in ("_record", "breaks"))
+PROGRAMS = sorted(path.stem for path in BENCHMARKS.glob("*.py") if path.stem not in ("_record", "_apart", "breaks"))
 
 
 @pytest.mark.long

@@ -273,7 +273,9 @@ def test_a_refusal_names_the_clients_own_place(toy, path, change, said):
 
 
 def test_tools_that_are_not_to_be_called_go_with_the_last_words(toy):
-    assert ask(toy, messages=BEGUN, tools=[LOOK], tool_choice={"type": "none"})["content"]
+    # Drawn, an answer of this toy may be empty.
+    told = ask(toy, messages=BEGUN, tools=[LOOK], tool_choice={"type": "none"}, temperature=0)
+    assert told["content"]
 
 
 def test_an_answer_that_fails_in_a_stream_ends_with_an_error(toy, monkeypatch):
