@@ -408,10 +408,11 @@ def grpo(content: dict[str, Any]) -> str:
     rows = [(who, f"{spent:.3f}") for who, spent in content["seconds"].items()]
     same = content["same answers"]
     steps = len(same["loss and norm of the gradient"])
-    said = f"{content['what']}; {content['ratio']:.2f} times as fast ({min(content['ratios']):.2f} to "
-    said += (
-        f"{max(content['ratios']):.2f}). On the same answers losses and norms of the gradients of {steps} steps at a "
-    )
+    said = content["what"]
+    for key, how in (("", ""), ("compiled ", "compiled ")):
+        ratios = content[f"{key}ratios"]
+        said += f"; {how}{content[f'{key}ratio']:.2f} times as fast ({min(ratios):.2f} to {max(ratios):.2f})"
+    said += f". On the same answers losses and norms of the gradients of {steps} steps at a "
     said += f"rate of {same['rate']:g} are at most {same['largest difference']:.1e} apart.\n\n"
     return said + table(("program", "seconds a step"), rows)
 
