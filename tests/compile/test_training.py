@@ -10,6 +10,7 @@ import torch
 from torch._dynamo.backends.debugging import aot_eager
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch._dynamo.utils import counters
+from torch.library import opcheck
 
 from orrery.checkpoints.manifest import file_sha256
 from orrery.errors import MachineError, UsageError
@@ -141,6 +142,21 @@ def test_gelu_by_sigmoid_is_gelu_by_tanh_up_to_rounding(dtype):
     exact = torch.nn.functional.gelu(x, approximate="tanh")
     error = (gelu_by_sigmoid(x.to(dtype)).double() - exact).abs()
     assert bool((error <= (1e-6 if dtype == torch.float32 else 2**-6) * x.abs().clamp(min=1)).all())
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_gelu_is_one_operation_of_a_graph_whatever_lies_in_memory(dtype):
+    torch.manual_seed(0)
+    x, turned = torch.randn(4, 6, 8).to(dtype), torch.randn(8, 6, 4).to(dtype).permute(2, 1, 0)
+    spread = torch.randn(1, 1, 8).to(dtype).expand(4, 6, 8)
+    for one in (x, turned, spread):
+        opcheck(torch.ops.orrery.gelu.default, (one.detach().clone().requires_grad_(),))
+        opcheck(torch.ops.orrery.gelu.default, (one,))
+        for other in (x, turned, spread):
+            opcheck(torch.ops.orrery.gelu_backward.default, (other, one))
+            expected = torch.ops.aten.gelu_backward(other, one)
+            # In another order of memory other loops of torch compute it, with another last bit.
+            assert torch.allclose(torch.ops.orrery.gelu_backward(other, one), expected, rtol=1e-2, atol=1e-6)
 
 
 def test_fast_products_of_bfloat16_are_compiled(monkeypatch):

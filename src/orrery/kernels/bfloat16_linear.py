@@ -52,7 +52,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """Return ``x W^T + b``, of many rows under autocast by :class:`Bfloat16Linear`."""
     narrowed = torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu") == torch.bfloat16
     casts = weight.dtype == torch.float32 and x.dtype != torch.float64  # what autocast leaves as it is, it leaves
-    if narrowed and casts and x.numel() * len(weight) >= LEAST:
+    if narrowed and casts and x.dim() > 1 and x.numel() * len(weight) >= LEAST:
         output: Tensor = Bfloat16Linear.apply(x, weight, bias)
         return output
     return F.linear(x, weight, bias)
@@ -112,7 +112,7 @@ def _summed_product(upstream_NE: Tensor, x_ND: Tensor) -> Tensor:
     """Return ``dy^T x`` in float32, of factors in bfloat16, by MKL."""
     (rows, outputs), inputs = upstream_NE.shape, x_ND.shape[1]
     upstream_NE, x_ND = upstream_NE.contiguous(), x_ND.contiguous()
-    out_ED = torch.empty(outputs, inputs)
+    out_ED = x_ND.new_empty(outputs, inputs, dtype=torch.float32)
     gemm()(
         ROW_MAJOR, TURNED, PLAIN, outputs, inputs, rows, 1.0, upstream_NE.data_ptr(), outputs, x_ND.data_ptr(), inputs,
         0.0, out_ED.data_ptr(), inputs,
@@ -132,7 +132,7 @@ def _(x: Tensor, weight_ED: Tensor, bias_E: Tensor | None) -> Tensor:
 
 @_summed.register_fake
 def _(upstream_NE: Tensor, x_ND: Tensor) -> Tensor:
-    return torch.empty(upstream_NE.shape[1], x_ND.shape[1])
+    return x_ND.new_empty(upstream_NE.shape[1], x_ND.shape[1], dtype=torch.float32)
 
 
 @cache
@@ -148,7 +148,8 @@ def gemm() -> Any:
     whole, real, place = ctypes.c_int, ctypes.c_float, ctypes.c_void_p
     routine.argtypes = [*[whole] * 6, real, place, whole, place, whole, real, place, whole]
     routine.restype = None
-    a, b, c = torch.arange(6).bfloat16().view(3, 2), torch.arange(9).bfloat16().view(3, 3), torch.zeros(2, 3)
+    a, b = (torch.arange(3 * n, dtype=torch.bfloat16, device="cpu").view(3, n) for n in (2, 3))
+    c = a.new_zeros(2, 3, dtype=torch.float32)
     routine(ROW_MAJOR, TURNED, PLAIN, 2, 3, 3, 1.0, a.data_ptr(), 2, b.data_ptr(), 3, 0.0, c.data_ptr(), 3)
     return routine if torch.equal(c, a.float().T @ b.float()) else None
 

@@ -51,7 +51,8 @@ def gelu(x: Tensor) -> Tensor:
 @torch.library.custom_op("orrery::gelu_backward", mutates_args=())
 def gelu_backward(upstream: Tensor, x: Tensor) -> Tensor:
     """Return ``dy (Phi(x) + x phi(x))``."""
-    gradient: Tensor = torch.ops.aten.gelu_backward(upstream, x)
+    gradient = torch.empty_like(x)  # its strides are what the compiler is told, whatever those of the other are
+    torch.ops.aten.gelu_backward.grad_input(upstream, x, grad_input=gradient)
     return gradient
 
 

@@ -84,6 +84,21 @@ def test_factors_that_lie_turned_or_spread_in_memory():
     assert x.shape == turned.shape
 
 
+def test_another_default_dtype_and_a_single_row_without_a_dimension():
+    torch.set_default_dtype(torch.float64)
+    try:
+        gemm.cache_clear()
+        assert gemm() is not None
+        x, weight, bias = (each.detach().float().requires_grad_() for each in given(6, 8))
+        _, upstream, found = gradients(linear, x, weight, bias)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    rows, out = x.detach().bfloat16().double(), upstream.bfloat16().double()
+    assert close(found[1], out.T @ rows, LINES[1])
+    with in_bfloat16():
+        assert torch.equal(linear(x[0], weight, bias), F.linear(x[0], weight, bias))
+
+
 def test_only_what_learns_gets_a_gradient():
     x, weight, bias = given(6, 8)
     for rest in ([x], [weight], [bias], [x, bias], [weight, bias]):
